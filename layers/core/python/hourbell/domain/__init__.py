@@ -1,0 +1,1 @@
+"""The rules of scheduling: pure values and functions, no AWS, no clock."""

@@ -1,0 +1,174 @@
+"""What a schedule is: its definition, its versions, and whose it is."""
+
+import hashlib
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from hourbell.domain.occurrence import Lane
+from hourbell.domain.schedule import Timing
+
+
+class Tier(StrEnum):
+    """Class of service of a tenant; each has queues of its own."""
+
+    PREMIUM = "premium"
+    STANDARD = "standard"
+    BASIC = "basic"
+
+
+class TenantState(StrEnum):
+    """Whether a tenant may do anything."""
+
+    ACTIVE = "ACTIVE"
+    SUSPENDED = "SUSPENDED"
+
+
+class ScheduleState(StrEnum):
+    """Where a schedule stands."""
+
+    ACTIVE = "ACTIVE"
+    PAUSED = "PAUSED"
+    COMPLETED = "COMPLETED"
+    CANCELED = "CANCELED"
+
+
+class Tracking(StrEnum):
+    """Whether the consumer reports back. UNTRACKED ends at ENQUEUED."""
+
+    TRACKED = "TRACKED"
+    UNTRACKED = "UNTRACKED"
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """Owner of schedules, handlers and quotas."""
+
+    tenant_id: str
+    tier: Tier
+    state: TenantState = TenantState.ACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """What a consumer of the tenant is to do, and which queue it goes to."""
+
+    tenant_id: str
+    name: str
+    routing: str = "shared"
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """Timing, policy, handler and payload: a change of any makes a new version.
+
+    Attributes:
+        payload_json: the payload as compact JSON text.
+        flexible_window_seconds: `available_at` is spread over this many seconds.
+    """
+
+    timing: Timing
+    handler: str
+    payload_json: str = "null"
+    tracking: Tracking = Tracking.UNTRACKED
+    flexible_window_seconds: int = 0
+
+    @property
+    def lane(self) -> Lane:
+        """The lane of its on-time occurrences."""
+        return Lane.FLEXIBLE if self.flexible_window_seconds else Lane.STRICT
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class VersionRef:
+    """Which version of which schedule."""
+
+    schedule_id: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """An entry of the version log.
+
+    Attributes:
+        name: the schedule's name, the `subject` of its messages.
+        effective_from: first instant that this version owns.
+        effective_to: first instant that it no longer owns; None while it is current.
+        tzdb: release of the zone database that its times are computed by.
+        body_hash: SHA-256 of the creating request, for idempotent creates.
+        created_by: ARN of the caller, or `system`.
+        source: where the change came from: `api` and the caller's address.
+    """
+
+    schedule_id: str
+    version: int
+    tenant_id: str
+    name: str
+    definition: Definition
+    effective_from: datetime
+    tzdb: str
+    created_at: datetime
+    created_by: str
+    effective_to: datetime | None = None
+    source: str = "api"
+    reason: str | None = None
+    body_hash: str | None = None
+
+    @property
+    def ref(self) -> VersionRef:
+        """Which version this is."""
+        return VersionRef(self.schedule_id, self.version)
+
+    def owns(self, instant: datetime) -> bool:
+        """Whether a time belongs to this version: [effective_from, effective_to)."""
+        if instant < self.effective_from:
+            return False
+        return self.effective_to is None or instant < self.effective_to
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The current definition of a schedule, as its owner sees it.
+
+    Attributes:
+        version: grows with timing, policy, handler and payload.
+        revision: grows with every change at all; what `If-Match` compares.
+        generation: reserved for regional failover.
+    """
+
+    schedule_id: str
+    tenant_id: str
+    name: str
+    definition: Definition
+    state: ScheduleState
+    version: int
+    revision: int
+    created_at: datetime
+    updated_at: datetime
+    description: str = ""
+    tags: dict[str, str] = field(default_factory=dict)
+    home_region: str = ""
+    generation: int = 1
+
+    @property
+    def ref(self) -> VersionRef:
+        """The version in force."""
+        return VersionRef(self.schedule_id, self.version)
+
+
+def derived_schedule_id(tenant_id: str, idempotency_key: str) -> str:
+    """Return the id that a create with this key has, today and on every retry.
+
+    The tenant is part of it: the same key of two tenants makes two schedules.
+    """
+    digest = hashlib.sha256(f"{tenant_id}\n{idempotency_key}".encode()).digest()
+    return schedule_id_from(digest)
+
+
+def schedule_id_from(entropy: bytes) -> str:
+    """Spell 16 bytes as a schedule id: `sch` and 26 characters of base 32."""
+    alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
+    number = int.from_bytes(entropy[:16])
+    letters = [alphabet[(number >> (5 * place)) & 31] for place in range(25, -1, -1)]
+    return "sch" + "".join(letters)

@@ -1,0 +1,260 @@
+"""One scheduled time of one schedule version, and the table of what may become of it.
+
+The timeline row *is* the occurrence: index, cursor, outbox record and ledger in one.
+`TRANSITIONS` names every move once; adapters and use cases ask it and nothing else.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from hourbell.domain.errors import InvalidInput
+from hourbell.domain.instants import compact_instant, parse_compact
+
+_OCCURRENCE_ID: Final = re.compile(
+    r"(sch[0-9a-z]{26})\.v([1-9][0-9]{0,9})\.(\d{8}T\d{6}Z)", re.ASCII
+)
+
+
+class State(StrEnum):
+    """Where an occurrence stands."""
+
+    PLANNED = "PLANNED"
+    SCHEDULED = "SCHEDULED"
+    ENQUEUED = "ENQUEUED"
+    RUNNING = "RUNNING"
+    SUCCEEDED = "SUCCEEDED"
+    RETRY_WAIT = "RETRY_WAIT"
+    DEAD = "DEAD"
+    DEFERRED = "DEFERRED"
+    WAITING_OVERLAP = "WAITING_OVERLAP"
+    MISSED = "MISSED"
+    CANCELED = "CANCELED"
+    SKIPPED_OVERLAP = "SKIPPED_OVERLAP"
+
+
+class Lane(StrEnum):
+    """Which queue of its tier an occurrence goes to."""
+
+    STRICT = "strict"
+    FLEXIBLE = "flexible"
+    CATCHUP = "catchup"
+
+
+class CancelReason(StrEnum):
+    """Why a row was canceled."""
+
+    SUPERSEDED = "SUPERSEDED"
+    REPLANNED = "REPLANNED"
+    PAUSED = "PAUSED"
+    CANCELED = "CANCELED"
+    # Its version does not exist, by a consistent read.
+    ORPHANED = "ORPHANED"
+
+
+TERMINAL = frozenset(
+    {
+        State.SUCCEEDED,
+        State.DEAD,
+        State.MISSED,
+        State.CANCELED,
+        State.SKIPPED_OVERLAP,
+    }
+)
+
+# States that hold the watermark back: somebody still has to act on the row, and no
+# dispatch row would bring it up again.
+OPEN = frozenset({State.PLANNED, State.SCHEDULED})
+
+
+class Transition(StrEnum):
+    """The name of a move in the state table."""
+
+    SCHEDULE = "schedule"
+    ACKNOWLEDGE = "acknowledge"
+    CANCEL = "cancel"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What a transition requires and writes.
+
+    Attributes:
+        sources: states in which it is allowed; the store's condition.
+        target: the state it leads to.
+        writes: fields of `Occurrence` that it stores besides `state`.
+    """
+
+    sources: frozenset[State]
+    target: State
+    writes: tuple[str, ...]
+
+
+TRANSITIONS: dict[Transition, Move] = {
+    Transition.SCHEDULE: Move(
+        frozenset({State.PLANNED}),
+        State.SCHEDULED,
+        ("available_at", "lane", "queue", "scheduled_at", "misfire"),
+    ),
+    Transition.ACKNOWLEDGE: Move(
+        frozenset({State.SCHEDULED}),
+        State.ENQUEUED,
+        ("enqueued_at", "visible_at", "sends", "expires_at"),
+    ),
+    Transition.CANCEL: Move(
+        frozenset({State.PLANNED, State.SCHEDULED}),
+        State.CANCELED,
+        ("reason", "finished_at", "expires_at"),
+    ),
+    # A message that the queue refuses for good: visible as DEAD, open to a replay.
+    Transition.REFUSE: Move(
+        frozenset({State.SCHEDULED}),
+        State.DEAD,
+        ("reason", "finished_at", "expires_at"),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RowKey:
+    """Where a row lies in the timeline.
+
+    Attributes:
+        bucket: the UTC minute of `scheduled_for`, `20260309T0630Z`.
+        shard: stable hash of the schedule_id, modulo the bucket's shard count.
+        sort: `<scheduled_for>#<schedule_id>#v<version>`.
+    """
+
+    bucket: str
+    shard: int
+    sort: str
+
+    @property
+    def partition(self) -> str:
+        """The partition key, `<bucket>#<shard>`."""
+        return partition_of(self.bucket, self.shard)
+
+    @classmethod
+    def parse(cls, partition: str, sort: str) -> "RowKey":
+        """Read the key back from its two stored strings.
+
+        Raises:
+            ValueError: the partition is not `<bucket>#<shard>`.
+        """
+        bucket, _, shard = partition.partition("#")
+        return cls(bucket, int(shard), sort)
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """A timeline row.
+
+    All instants are UTC. Fields that a later state fills are None before it.
+
+    Attributes:
+        sequence: counts a version's times from 1; `max_occurrences` looks at it.
+        tzdb: release of the zone database by which the time was computed.
+        queue: key of the delivery queue, `<tier>-<lane>`.
+        scheduled_at: when it left PLANNED.
+        enqueued_at: when the queue accepted the message.
+        visible_at: `enqueued_at` plus the delay it was sent with.
+        sends: how many times a send of it was acknowledged.
+        misfire: True when it was materialized later than the misfire threshold.
+        expires_at: when the store may delete the row; set with a terminal state only.
+    """
+
+    schedule_id: str
+    version: int
+    scheduled_for: datetime
+    shard: int
+    tenant_id: str
+    sequence: int
+    tzdb: str
+    planned_at: datetime
+    state: State = State.PLANNED
+    available_at: datetime | None = None
+    lane: Lane | None = None
+    queue: str | None = None
+    scheduled_at: datetime | None = None
+    enqueued_at: datetime | None = None
+    visible_at: datetime | None = None
+    sends: int = 0
+    misfire: bool = False
+    reason: str | None = None
+    finished_at: datetime | None = None
+    expires_at: datetime | None = None
+
+    @property
+    def occurrence_id(self) -> str:
+        """The stable id, on which consumers deduplicate."""
+        return occurrence_id(self.schedule_id, self.version, self.scheduled_for)
+
+    @property
+    def key(self) -> RowKey:
+        """The row's place in the timeline."""
+        return row_key(self.schedule_id, self.version, self.scheduled_for, self.shard)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the row holds the watermark back."""
+        return self.state in OPEN
+
+
+def occurrence_id(schedule_id: str, version: int, scheduled_for: datetime) -> str:
+    """Return `<schedule_id>.v<version>.<yyyymmddThhmmssZ>`."""
+    return f"{schedule_id}.v{version}.{compact_instant(scheduled_for)}"
+
+
+def parse_occurrence_id(text: str) -> tuple[str, int, datetime]:
+    """Split an id into (schedule_id, version, scheduled_for).
+
+    Raises:
+        InvalidInput: code `invalid_occurrence_id`.
+    """
+    parts = _OCCURRENCE_ID.fullmatch(text)
+    if parts is None:
+        raise InvalidInput.of(
+            "occurrence_id",
+            "invalid_occurrence_id",
+            "an occurrence id is <schedule_id>.v<version>.<yyyymmddThhmmssZ>",
+            found=text,
+        )
+    instant = parse_compact(parts[3], field="occurrence_id")
+    return parts[1], int(parts[2]), instant
+
+
+def bucket_of(instant: datetime) -> str:
+    """Return the UTC minute that an instant lies in, as `yyyymmddThhmmZ`."""
+    return (
+        f"{instant.year:04d}{instant.month:02d}{instant.day:02d}"
+        f"T{instant.hour:02d}{instant.minute:02d}Z"
+    )
+
+
+def partition_of(bucket: str, shard: int) -> str:
+    """Return the partition key `<bucket>#<shard>`."""
+    return f"{bucket}#{shard:04d}"
+
+
+def row_key(
+    schedule_id: str, version: int, scheduled_for: datetime, shard: int
+) -> RowKey:
+    """Return the key of the row for this time."""
+    sort = f"{compact_instant(scheduled_for)}#{schedule_id}#v{version}"
+    return RowKey(bucket_of(scheduled_for), shard, sort)
+
+
+def jitter_seconds(occurrence: str, window_seconds: int) -> int:
+    """Return a delay in [0, window), the same for one occurrence_id every time.
+
+    Derived from the id alone, so that a retry, a takeover or a failover of the
+    materializer computes the same `available_at`.
+    """
+    if window_seconds <= 0:
+        return 0
+    digest = hashlib.sha256(occurrence.encode()).digest()
+    return int.from_bytes(digest[:8]) % window_seconds

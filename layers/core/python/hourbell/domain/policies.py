@@ -1,0 +1,63 @@
+"""Decisions on an occurrence that depend on the clock, as functions of it."""
+
+from datetime import datetime, timedelta
+
+# A due time reached later than this after its scheduled_for is a misfire.
+MISFIRE_THRESHOLD = timedelta(seconds=60)
+
+# Terminal rows are kept at least this long.
+RETENTION = timedelta(days=15)
+
+# Writers (functions and their retries) are dead this long after they started, so a
+# bucket that ended this long ago gets no new row.
+WATERMARK_LAG = timedelta(minutes=2)
+
+# SQS accepts no longer delay per message.
+MAX_DELAY_SECONDS = 900
+
+# How long the stream has before the sweep takes an outbox record for stuck.
+SWEEP_MIN_AGE = timedelta(seconds=10)
+
+# How long before its available_at a stuck record becomes urgent: one tick and a half.
+SWEEP_NEAR = timedelta(seconds=90)
+
+_MINUTE = timedelta(minutes=1)
+_SWEEP_STEADY_MINUTES = 16
+
+
+def is_misfire(scheduled_for: datetime, now: datetime) -> bool:
+    """Whether a due time reached now counts as a misfire."""
+    return now - scheduled_for > MISFIRE_THRESHOLD
+
+
+def delay_seconds(available_at: datetime, now: datetime) -> int:
+    """Return the delay that makes a message receivable at `available_at`, not earlier.
+
+    Rounded up to whole seconds, as SQS takes no others; 0 when the time has passed.
+    """
+    ahead = available_at - now
+    if ahead <= timedelta(0):
+        return 0
+    whole = int(ahead.total_seconds())
+    return whole if timedelta(seconds=whole) == ahead else whole + 1
+
+
+def expires_at(finished_at: datetime) -> datetime:
+    """Return when the row of a finished occurrence may be deleted."""
+    return finished_at + RETENTION
+
+
+def is_sweep_due(scheduled_at: datetime, available_at: datetime, now: datetime) -> bool:
+    """Whether this minute's pass hands a still unacknowledged record to the relay.
+
+    A record becomes eligible when the stream had its chance and its time is near;
+    from then on it is handed over in the minutes 0, 1, 3, 7, 15 and every 16 minutes
+    after, so that a relay that is merely slow is not buried by its own backlog.
+    """
+    eligible = max(scheduled_at + SWEEP_MIN_AGE, available_at - SWEEP_NEAR)
+    if now < eligible:
+        return False
+    turn = (now - eligible) // _MINUTE + 1
+    if turn <= _SWEEP_STEADY_MINUTES:
+        return turn & (turn - 1) == 0
+    return turn % _SWEEP_STEADY_MINUTES == 0

@@ -1,0 +1,266 @@
+"""Create a schedule, and materialize it at once when it is due soon."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from hourbell.domain.definition import (
+    Definition,
+    Schedule,
+    ScheduleState,
+    Tracking,
+    Version,
+    VersionRef,
+    derived_schedule_id,
+)
+from hourbell.domain.errors import Conflict, Finding, InvalidInput, Transient
+from hourbell.domain.instants import floor_minute
+from hourbell.domain.occurrence import Occurrence
+from hourbell.domain.policies import WATERMARK_LAG
+from hourbell.domain.schedule import Timing, anchored, next_planned, validate
+from hourbell.domain.zones import TICK, TZDB_VERSION
+from hourbell.usecases.identify import Caller
+from hourbell.usecases.materialize import Plane, advance
+from hourbell.usecases.ports import Ids, ShardGroups, Write
+
+FIRST_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """What creating needs.
+
+    Attributes:
+        plane: stores and shards, and the materializing of what is due soon.
+        ensured: groups whose record this process has made sure of; records are
+            never deleted, so each is asked for once.
+    """
+
+    plane: Plane
+    groups: ShardGroups
+    ids: Ids
+    ensured: set[int] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class NewSchedule:
+    """What the caller asks for, valid in its form.
+
+    Attributes:
+        timing: without a rate's anchor, which follows from the time of creation.
+        body_hash: SHA-256 of the request; equal for equal requests.
+        idempotency_key: names the request, so that repeating it creates once.
+    """
+
+    name: str
+    timing: Timing
+    handler: str
+    body_hash: str
+    payload_json: str = "null"
+    tracking: Tracking = Tracking.UNTRACKED
+    flexible_window_seconds: int = 0
+    description: str = ""
+    tags: dict[str, str] = field(default_factory=dict)
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """The schedule as it was created.
+
+    Attributes:
+        first: its first occurrence as it was planned.
+        replayed: True when an earlier call with this key had created it.
+        materialized: False when what is due within the horizon could not be
+            materialized in the call; the next pass does it.
+    """
+
+    schedule: Schedule
+    version: Version
+    first: Occurrence
+    replayed: bool = False
+    materialized: bool = True
+
+
+def create_schedule(
+    registry: Registry, caller: Caller, request: NewSchedule, now: datetime
+) -> Created:
+    """Store definition, version 1 and first occurrence; materialize what is near.
+
+    With an idempotency key, the id follows from tenant and key: the same request
+    gets the original answer, however much later and whatever became of the schedule.
+
+    Args:
+        registry: the ports.
+        caller: on whose behalf.
+        request: what to create.
+        now: the current instant; the schedule's times lie strictly after it.
+
+    Raises:
+        InvalidInput: the timing is not valid or never fires, or the tenant has no
+            such handler (`unknown_handler`).
+        Conflict: the key was used for another request (`idempotency_key_reused`).
+        Transient: a store did not answer; nothing or everything is stored.
+    """
+    schedule_id = _schedule_id(registry, caller, request)
+    findings = _findings(registry, caller, request, now)
+    if findings:
+        # Judged today, a repeated request may be wrong that once was right.
+        original = _original(registry, schedule_id, request)
+        if original is not None:
+            return _replay(registry, request, original, now)
+        raise InvalidInput(findings=findings)
+    version = _first_version(schedule_id, caller, request, now)
+    schedule = _schedule(version, request)
+    first = _first_occurrence(registry, version)
+    _ensure_group(registry, first, now)
+    answer = registry.plane.schedules.create(schedule, version, first)
+    if answer is Write.APPLIED:
+        near = _materialize(registry, first, now)
+        return Created(schedule, version, first, materialized=near)
+    stored = _stored(registry, schedule_id)
+    if stored is None:
+        raise Transient(f"{schedule_id} was taken and is not there")
+    return _replay(registry, request, _checked(stored, request), now)
+
+
+def _schedule_id(registry: Registry, caller: Caller, request: NewSchedule) -> str:
+    if request.idempotency_key is None:
+        return registry.ids.schedule_id()
+    return derived_schedule_id(caller.tenant.tenant_id, request.idempotency_key)
+
+
+def _findings(
+    registry: Registry, caller: Caller, request: NewSchedule, now: datetime
+) -> tuple[Finding, ...]:
+    """Return what is wrong with a request, all at once."""
+    findings: tuple[Finding, ...] = ()
+    try:
+        validate(request.timing, now)
+    except InvalidInput as error:
+        findings = error.findings
+    tenant_id, name = caller.tenant.tenant_id, request.handler
+    if registry.plane.directory.handler(tenant_id, name) is None:
+        message = f"No handler {name!r} is registered on this tenant."
+        findings += (Finding("handler", "unknown_handler", message, name),)
+    return findings
+
+
+def _first_version(
+    schedule_id: str, caller: Caller, request: NewSchedule, now: datetime
+) -> Version:
+    definition = Definition(
+        timing=anchored(request.timing, now),
+        handler=request.handler,
+        payload_json=request.payload_json,
+        tracking=request.tracking,
+        flexible_window_seconds=request.flexible_window_seconds,
+    )
+    return Version(
+        schedule_id=schedule_id,
+        version=FIRST_VERSION,
+        tenant_id=caller.tenant.tenant_id,
+        name=request.name,
+        definition=definition,
+        # Just after now: a time at this very instant is past.
+        effective_from=now + TICK,
+        tzdb=TZDB_VERSION,
+        created_at=now,
+        created_by=caller.arn,
+        source=caller.source,
+        body_hash=request.body_hash,
+    )
+
+
+def _schedule(version: Version, request: NewSchedule) -> Schedule:
+    """Return the schedule as it is at its creation.
+
+    What the version log does not keep comes from the request, which for a repeated
+    one is the original's too.
+    """
+    return Schedule(
+        schedule_id=version.schedule_id,
+        tenant_id=version.tenant_id,
+        name=version.name,
+        definition=version.definition,
+        state=ScheduleState.ACTIVE,
+        version=version.version,
+        revision=1,
+        created_at=version.created_at,
+        updated_at=version.created_at,
+        description=request.description,
+        tags=dict(request.tags),
+    )
+
+
+def _first_occurrence(registry: Registry, version: Version) -> Occurrence:
+    """Return the row of a version's first time.
+
+    Raises:
+        Transient: there is none although the timing was found to fire, or it was
+            created under another release of the zone database.
+    """
+    planned = next_planned(version.definition.timing, version.created_at, 0)
+    if planned is None:
+        raise Transient(f"{version.schedule_id} has no first time")
+    instant, sequence = planned
+    return Occurrence(
+        schedule_id=version.schedule_id,
+        version=version.version,
+        scheduled_for=instant,
+        shard=registry.plane.shard_map.shard_of(version.schedule_id, instant),
+        tenant_id=version.tenant_id,
+        sequence=sequence,
+        tzdb=version.tzdb,
+        planned_at=version.created_at,
+    )
+
+
+def _ensure_group(registry: Registry, first: Occurrence, now: datetime) -> None:
+    group = registry.plane.shard_map.group_of(first.shard)
+    if group not in registry.ensured:
+        registry.groups.ensure(group, floor_minute(now) - WATERMARK_LAG)
+        registry.ensured.add(group)
+
+
+def _materialize(registry: Registry, first: Occurrence, now: datetime) -> bool:
+    """Take the first row through the steps if it is near; tell whether all went."""
+    try:
+        return advance(registry.plane, [first], now).unknown == 0
+    except Transient:
+        # Stored it is, and the next pass finds it: no error to the caller.
+        return False
+
+
+def _stored(registry: Registry, schedule_id: str) -> Version | None:
+    ref = VersionRef(schedule_id, FIRST_VERSION)
+    return registry.plane.schedules.versions([ref], consistent=True).get(ref)
+
+
+def _original(
+    registry: Registry, schedule_id: str, request: NewSchedule
+) -> Version | None:
+    """Return what an earlier call with the same key and request created."""
+    if request.idempotency_key is None:
+        return None
+    stored = _stored(registry, schedule_id)
+    return None if stored is None else _checked(stored, request)
+
+
+def _checked(stored: Version, request: NewSchedule) -> Version:
+    """Return a stored version if this request is the one that created it."""
+    if stored.body_hash == request.body_hash:
+        return stored
+    raise Conflict(
+        "This Idempotency-Key was used for a request with another body.",
+        code="idempotency_key_reused",
+    )
+
+
+def _replay(
+    registry: Registry, request: NewSchedule, version: Version, now: datetime
+) -> Created:
+    """Answer as the original call did, and finish its work if it was cut short."""
+    first = _first_occurrence(registry, version)
+    row = registry.plane.timeline.read([first.key]).get(first.key)
+    near = True if row is None else _materialize(registry, row, now)
+    return Created(_schedule(version, request), version, first, True, near)

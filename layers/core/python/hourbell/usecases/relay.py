@@ -1,0 +1,293 @@
+"""Move outbox records into their queues, and acknowledge what the queues accepted."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from hourbell.domain.definition import Tracking, Version, VersionRef
+from hourbell.domain.message import encode
+from hourbell.domain.occurrence import (
+    CancelReason,
+    Lane,
+    Occurrence,
+    RowKey,
+    State,
+    Transition,
+)
+from hourbell.domain.packing import encoded_size, pack
+from hourbell.domain.policies import (
+    MAX_DELAY_SECONDS,
+    SWEEP_MIN_AGE,
+    delay_seconds,
+    expires_at,
+)
+from hourbell.usecases.materialize import canceling
+from hourbell.usecases.ports import (
+    Change,
+    Clock,
+    DeliveryQueues,
+    Entry,
+    Schedules,
+    Sent,
+    Timeline,
+    Write,
+)
+
+# Why a queue-refused occurrence is DEAD.
+SEND_REFUSED = "SEND_REFUSED"
+
+
+@dataclass(frozen=True, slots=True)
+class Outbox:
+    """What relaying needs."""
+
+    schedules: Schedules
+    timeline: Timeline
+    queues: DeliveryQueues
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One acknowledged send.
+
+    Attributes:
+        enqueue_lag: enqueued_at - available_at; negative when ahead.
+        visible_lag: visible_at - available_at; never negative by the relay's clock.
+    """
+
+    queue: str
+    lane: Lane | None
+    enqueue_lag: timedelta
+    visible_lag: timedelta
+    misfire: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RelayReport:
+    """What became of the records.
+
+    Attributes:
+        deliveries: sends that were acknowledged.
+        unsettled: records to be tried again: not accepted, or accepted but not
+            acknowledged (then they are sent again, with the same occurrence_id).
+        deferred: records whose time is beyond the longest delay; the sweep brings
+            them up when it is near.
+        canceled: records that their version does not own.
+        refused: records that the queue refused for good; DEAD with the reason.
+        repeated: records that somebody else had settled in the meantime.
+    """
+
+    deliveries: tuple[Delivery, ...] = ()
+    unsettled: tuple[RowKey, ...] = ()
+    deferred: int = 0
+    canceled: int = 0
+    refused: int = 0
+    repeated: int = 0
+
+
+def relay_keys(outbox: Outbox, keys: Iterable[RowKey]) -> RelayReport:
+    """Relay the records that lie under these keys and are still unacknowledged.
+
+    Raises:
+        Transient: rows or versions could not be read; nothing was sent.
+    """
+    wanted = set(keys)
+    found = outbox.timeline.read(wanted)
+    rows = [row for row in found.values() if row.state is State.SCHEDULED]
+    report = _relay(outbox, rows)
+    return replace(report, repeated=report.repeated + len(wanted) - len(rows))
+
+
+def relay_rows(outbox: Outbox, rows: Sequence[Occurrence]) -> RelayReport:
+    """Relay outbox records as the stream brought them.
+
+    A record that the stream brings late may have been settled since: those are read
+    again first, so that a repeated batch does not send everything twice.
+
+    Raises:
+        Transient: rows or versions could not be read; nothing was sent.
+    """
+    records = {row.key: row for row in rows if row.state is State.SCHEDULED}
+    now = outbox.clock.now()
+    late = [key for key, row in records.items() if _age(row, now) > SWEEP_MIN_AGE]
+    settled = 0
+    if late:
+        current = outbox.timeline.read(late)
+        for key in late:
+            row = current.get(key)
+            if row is None or row.state is not State.SCHEDULED:
+                del records[key]
+                settled += 1
+    report = _relay(outbox, list(records.values()))
+    return replace(report, repeated=report.repeated + settled)
+
+
+def _age(row: Occurrence, now: datetime) -> timedelta:
+    return now - (row.scheduled_at or now)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parcel:
+    """A record, ready to be sent."""
+
+    row: Occurrence
+    body: str
+    ends_here: bool
+
+    @property
+    def available_at(self) -> datetime:
+        return self.row.available_at or self.row.scheduled_for
+
+    @property
+    def size(self) -> int:
+        return encoded_size(self.body)
+
+
+def _relay(outbox: Outbox, rows: Sequence[Occurrence]) -> RelayReport:
+    refs = {VersionRef(row.schedule_id, row.version) for row in rows}
+    versions = outbox.schedules.versions(refs, consistent=True) if refs else {}
+    now = outbox.clock.now()
+    reach = now + timedelta(seconds=MAX_DELAY_SECONDS)
+    parcels: list[_Parcel] = []
+    changes: list[Change] = []
+    deferred = 0
+    for row in sorted(rows, key=lambda row: row.available_at or row.scheduled_for):
+        version = versions.get(VersionRef(row.schedule_id, row.version))
+        reason = _objection(row, version)
+        if version is None or reason is not None:
+            changes.append(canceling(row, reason or CancelReason.ORPHANED, now))
+        elif (row.available_at or now) > reach:
+            deferred += 1
+        else:
+            parcels.append(_parcel(row, version))
+    unsent: list[RowKey] = []
+    for batch in _batches(parcels):
+        accepted, retry = _send(outbox, batch)
+        changes += accepted
+        unsent += retry
+    return replace(_settle(outbox, changes, unsent), deferred=deferred)
+
+
+def _parcel(row: Occurrence, version: Version) -> _Parcel:
+    """Make a record ready; an UNTRACKED occurrence ends when it is enqueued."""
+    untracked = version.definition.tracking is Tracking.UNTRACKED
+    return _Parcel(row, encode(row, version, row.sends + 1), untracked)
+
+
+def _objection(row: Occurrence, version: Version | None) -> CancelReason | None:
+    """Return why a record must not be sent; None when it may."""
+    if version is None:
+        return CancelReason.ORPHANED
+    return None if version.owns(row.scheduled_for) else CancelReason.SUPERSEDED
+
+
+def _batches(parcels: Sequence[_Parcel]) -> Iterator[list[_Parcel]]:
+    """Yield batches for one queue each, within its limits, soonest first."""
+    by_queue: dict[str | None, list[_Parcel]] = defaultdict(list)
+    for parcel in parcels:
+        by_queue[parcel.row.queue].append(parcel)
+    for queued in by_queue.values():
+        yield from pack(queued, lambda parcel: parcel.size)
+
+
+def _send(
+    outbox: Outbox, batch: Sequence[_Parcel]
+) -> tuple[list[Change], list[RowKey]]:
+    """Send one batch; return the changes to make, and what was not accepted.
+
+    The delay is computed right before the call, from the same clock that
+    `available_at` is compared with, and rounded up: never early.
+    """
+    now = outbox.clock.now()
+    entries = [
+        Entry(
+            entry_id=str(place),
+            body=parcel.body,
+            delay_seconds=delay_seconds(parcel.available_at, now),
+            group=parcel.row.tenant_id,
+        )
+        for place, parcel in enumerate(batch)
+    ]
+    answers = outbox.queues.send(batch[0].row.queue or "", entries)
+    enqueued_at = outbox.clock.now()
+    changes: list[Change] = []
+    retry: list[RowKey] = []
+    for entry, parcel in zip(entries, batch, strict=True):
+        answer = answers.get(entry.entry_id, Sent.RETRY)
+        if answer is Sent.ACCEPTED:
+            changes.append(_acknowledging(parcel, entry, enqueued_at))
+        elif answer is Sent.REFUSED:
+            changes.append(_refusing(parcel.row, enqueued_at))
+        else:
+            retry.append(parcel.row.key)
+    return changes, retry
+
+
+def _acknowledging(parcel: _Parcel, entry: Entry, enqueued_at: datetime) -> Change:
+    """Return the change for a record that the queue accepted.
+
+    Where the occurrence ends with it, the row gets its expiry in the same write.
+    """
+    row = parcel.row
+    acknowledged = replace(
+        row,
+        state=State.ENQUEUED,
+        enqueued_at=enqueued_at,
+        visible_at=enqueued_at + timedelta(seconds=entry.delay_seconds),
+        sends=row.sends + 1,
+        expires_at=expires_at(enqueued_at) if parcel.ends_here else None,
+    )
+    return Change(acknowledged, Transition.ACKNOWLEDGE)
+
+
+def _refusing(row: Occurrence, now: datetime) -> Change:
+    """Return the change for a record whose message the queue will never take."""
+    dead = replace(
+        row,
+        state=State.DEAD,
+        reason=SEND_REFUSED,
+        finished_at=now,
+        expires_at=expires_at(now),
+    )
+    return Change(dead, Transition.REFUSE)
+
+
+def _settle(
+    outbox: Outbox, changes: Sequence[Change], unsent: Sequence[RowKey]
+) -> RelayReport:
+    """Write what became of the records, and report it."""
+    deliveries: list[Delivery] = []
+    unsettled = list(unsent)
+    counts = {Transition.CANCEL: 0, Transition.REFUSE: 0}
+    repeated = 0
+    for change, answer in zip(changes, outbox.timeline.move(changes), strict=True):
+        if answer is Write.UNKNOWN:
+            unsettled.append(change.row.key)
+        elif answer is not Write.APPLIED:
+            repeated += 1
+        elif change.transition is Transition.ACKNOWLEDGE:
+            deliveries.append(_delivery(change.row))
+        else:
+            counts[change.transition] += 1
+    return RelayReport(
+        deliveries=tuple(deliveries),
+        unsettled=tuple(unsettled),
+        canceled=counts[Transition.CANCEL],
+        refused=counts[Transition.REFUSE],
+        repeated=repeated,
+    )
+
+
+def _delivery(row: Occurrence) -> Delivery:
+    available_at = row.available_at or row.scheduled_for
+    enqueued_at = row.enqueued_at or available_at
+    visible_at = row.visible_at or enqueued_at
+    return Delivery(
+        queue=row.queue or "",
+        lane=row.lane,
+        enqueue_lag=enqueued_at - available_at,
+        visible_lag=visible_at - available_at,
+        misfire=row.misfire,
+    )

@@ -1,0 +1,179 @@
+"""One scan of a shard group: materialize, sweep, and move the watermarks."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from hourbell.domain.errors import HourbellError
+from hourbell.domain.occurrence import Occurrence, State, bucket_of
+from hourbell.domain.policies import WATERMARK_LAG, is_sweep_due
+from hourbell.domain.shards import MINUTE, minutes_between
+from hourbell.usecases.materialize import NOTHING, Plane, Tally, advance
+from hourbell.usecases.ports import (
+    Clock,
+    GroupWork,
+    Lease,
+    ShardGroups,
+    SweepQueue,
+    Write,
+)
+
+# Longer than the materializer may run, so that a lease outlives its holder's work
+# but not two ticks.
+LEASE_DURATION = timedelta(seconds=70)
+
+
+@dataclass(frozen=True, slots=True)
+class PassReport:
+    """What one pass did.
+
+    Attributes:
+        leased: False when another holder has the group, or nothing was ever
+            written to it; then all else is zero.
+        tally: what materializing did.
+        rows: rows read.
+        swept: outbox records handed to the relay.
+        finished: False when the deadline ended the pass early.
+        kept: False when the lease was lost before the watermarks were stored.
+        oldest: the group's lowest watermark after the pass.
+    """
+
+    leased: bool
+    tally: Tally = NOTHING
+    rows: int = 0
+    swept: int = 0
+    finished: bool = True
+    kept: bool = True
+    oldest: datetime | None = None
+
+
+def run_pass(
+    plane: Plane,
+    groups: ShardGroups,
+    sweep_queue: SweepQueue,
+    work: GroupWork,
+    clock: Clock,
+    *,
+    holder: str,
+    deadline: datetime | None = None,
+) -> PassReport:
+    """Scan a group's buckets from its watermarks to the horizon, under its lease.
+
+    Args:
+        plane: the ports of materializing.
+        groups: leases and watermarks.
+        sweep_queue: where stuck outbox records go.
+        work: which group.
+        clock: read anew for each page, since a pass may take most of a minute.
+        holder: who asks; unique to this attempt.
+        deadline: when to stop and save what was reached.
+
+    Raises:
+        Transient: a store or queue did not answer; the lease is given back and
+            watermarks already reached are stored.
+    """
+    lease = groups.acquire(work.group, holder, now=clock.now(), duration=LEASE_DURATION)
+    if lease is None:
+        return PassReport(leased=False)
+    scan = _Scan(plane, sweep_queue, clock, lease)
+    try:
+        finished = scan.run(deadline)
+    except HourbellError:
+        groups.release(lease, scan.watermarks)
+        raise
+    kept = groups.release(lease, scan.watermarks)
+    return PassReport(
+        leased=True,
+        tally=scan.tally,
+        rows=scan.rows,
+        swept=scan.swept,
+        finished=finished,
+        kept=kept is Write.APPLIED,
+        oldest=scan.oldest(clock.now()),
+    )
+
+
+class _Scan:
+    """The state of one pass."""
+
+    def __init__(
+        self, plane: Plane, sweep_queue: SweepQueue, clock: Clock, lease: Lease
+    ) -> None:
+        self._plane = plane
+        self._sweep_queue = sweep_queue
+        self._clock = clock
+        self._lease = lease
+        self.tally = Tally()
+        self.rows = 0
+        self.swept = 0
+        self.watermarks = dict(lease.watermarks)
+
+    def run(self, deadline: datetime | None) -> bool:
+        """Scan oldest minutes first; return False when the deadline came first."""
+        started = self._clock.now()
+        until = started + self._plane.horizon
+        first = self.oldest(started)
+        for minute in minutes_between(first, until):
+            for shard in self._plane.shard_map.shards_of(self._lease.group, minute):
+                if minute < self._watermark(shard):
+                    continue
+                if deadline is not None and self._clock.now() >= deadline:
+                    return False
+                self._visit(minute, shard, started)
+        return True
+
+    def oldest(self, now: datetime) -> datetime:
+        """Return the lowest watermark of the group's shards."""
+        shards = self._plane.shard_map.shards_of(self._lease.group, now)
+        return min(map(self._watermark, shards), default=self._lease.floor)
+
+    def _watermark(self, shard: int) -> datetime:
+        return self.watermarks.get(shard, self._lease.floor)
+
+    def _visit(self, minute: datetime, shard: int, started: datetime) -> None:
+        """Work off one bucket of one shard, and pass it if it is done for good.
+
+        Only a bucket that no writer can still add to may be passed, and only after
+        a consistent read found nothing open in it.
+        """
+        settled = minute + MINUTE + WATERMARK_LAG <= started
+        next_in_line = minute == self._watermark(shard)
+        consistent = settled and next_in_line
+        is_open = False
+        for rows in self._pages(minute, shard, consistent=consistent):
+            is_open |= any(row.is_open for row in rows)
+            now = self._clock.now()
+            self.tally += advance(self._plane, rows, now)
+            self._sweep(rows, now)
+        if consistent and not is_open:
+            self.watermarks[shard] = minute + MINUTE
+
+    def _pages(
+        self, minute: datetime, shard: int, *, consistent: bool
+    ) -> Iterator[tuple[Occurrence, ...]]:
+        bucket, after = bucket_of(minute), None
+        while True:
+            page = self._plane.timeline.page(
+                bucket, shard, after=after, consistent=consistent
+            )
+            self.rows += len(page.rows)
+            yield page.rows
+            if page.after is None:
+                return
+            after = page.after
+
+    def _sweep(self, rows: tuple[Occurrence, ...], now: datetime) -> None:
+        keys = [row.key for row in rows if is_stuck(row, now)]
+        if keys:
+            self._sweep_queue.put(keys)
+            self.swept += len(keys)
+
+
+def is_stuck(row: Occurrence, now: datetime) -> bool:
+    """Whether a row is an outbox record that the stream did not get through."""
+    return (
+        row.state is State.SCHEDULED
+        and row.scheduled_at is not None
+        and row.available_at is not None
+        and is_sweep_due(row.scheduled_at, row.available_at, now)
+    )

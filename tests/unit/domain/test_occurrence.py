@@ -1,0 +1,109 @@
+"""Occurrences: ids, keys, and the state table."""
+
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hourbell.domain.errors import InvalidInput
+from hourbell.domain.occurrence import (
+    OPEN,
+    TERMINAL,
+    TRANSITIONS,
+    Occurrence,
+    RowKey,
+    State,
+    bucket_of,
+    jitter_seconds,
+    occurrence_id,
+    parse_occurrence_id,
+    row_key,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+NOON = datetime(2026, 3, 9, 12, 0, 30, tzinfo=UTC)
+SCHEDULE = "sch" + "0123456789abcdefghjkmnpqrs"
+
+
+def test_the_id_names_schedule_version_and_time() -> None:
+    assert occurrence_id(SCHEDULE, 3, NOON) == f"{SCHEDULE}.v3.20260309T120030Z"
+
+
+def test_an_id_can_be_read_back() -> None:
+    text = occurrence_id(SCHEDULE, 3, NOON)
+    assert parse_occurrence_id(text) == (SCHEDULE, 3, NOON)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        SCHEDULE,
+        f"{SCHEDULE}.3.20260309T120030Z",
+        f"{SCHEDULE}.v0.20260309T120030Z",
+        f"{SCHEDULE}.v1.20260309T120030Z\n",
+        f"{SCHEDULE}.v\u0663.20260309T120030Z",
+        f"{SCHEDULE}.v1.20260230T120030Z",
+        f"{SCHEDULE.upper()}.v1.20260309T120030Z",
+    ],
+)
+def test_what_is_no_id_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        parse_occurrence_id(text)
+
+
+def test_a_row_lies_in_the_bucket_of_its_minute() -> None:
+    key = row_key("schabc", 1, NOON, 7)
+    assert key.partition == "20260309T1200Z#0007"
+    assert key.sort == "20260309T120030Z#schabc#v1"
+    assert RowKey.parse(key.partition, key.sort) == key
+
+
+def test_rows_of_a_bucket_sort_by_time() -> None:
+    later = NOON + timedelta(seconds=20)
+    assert row_key("schz", 1, NOON, 7).sort < row_key("scha", 1, later, 7).sort
+    assert bucket_of(later) == bucket_of(NOON)
+
+
+def test_no_transition_leaves_a_terminal_state() -> None:
+    for name, move in TRANSITIONS.items():
+        assert not move.sources & TERMINAL, name
+
+
+def test_open_states_are_not_terminal() -> None:
+    assert not OPEN & TERMINAL
+
+
+def test_transitions_into_terminal_states_set_the_expiry_and_planned_ones_do_not() -> (
+    None
+):
+    for name, move in TRANSITIONS.items():
+        if move.target in TERMINAL:
+            assert {"reason", "finished_at", "expires_at"} <= set(move.writes), name
+        if move.target is State.SCHEDULED:
+            assert "expires_at" not in move.writes, name
+
+
+def test_transitions_write_fields_that_a_row_has() -> None:
+    known = {field.name for field in fields(Occurrence)}
+    for move in TRANSITIONS.values():
+        assert set(move.writes) <= known - {"state"}
+
+
+@given(st.text(min_size=1, max_size=80), st.integers(min_value=1, max_value=86_400))
+def test_jitter_lies_in_the_window_and_never_changes(text: str, window: int) -> None:
+    first = jitter_seconds(text, window)
+    assert 0 <= first < window
+    assert jitter_seconds(text, window) == first
+
+
+def test_jitter_is_spread_evenly() -> None:
+    counts = [0] * 300
+    for number in range(30_000):
+        counts[jitter_seconds(f"sch{number}.v1.20260309T120000Z", 300)] += 1
+    assert max(counts) <= 1.5 * 100
+    assert min(counts) >= 0.5 * 100
+
+
+def test_without_a_window_there_is_no_jitter() -> None:
+    assert jitter_seconds("sch.v1.20260309T120000Z", 0) == 0
