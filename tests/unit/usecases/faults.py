@@ -3,7 +3,14 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hourbell.usecases.ports import Change, Entry, Sent, Timeline, Write
+from hourbell.usecases.ports import (
+    Change,
+    DeliveryQueues,
+    Entry,
+    Sent,
+    Timeline,
+    Write,
+)
 
 
 class Crash(BaseException):
@@ -88,7 +95,7 @@ class UnclearTimeline:
 class AnsweringQueues:
     """Delivery queues that give fixed answers by payload text, and keep all sends."""
 
-    def __init__(self, port: Any, answers: dict[str, Sent]) -> None:
+    def __init__(self, port: DeliveryQueues, answers: dict[str, Sent]) -> None:
         self._port = port
         self._answers = answers
         self.batches: list[tuple[str, list[Entry]]] = []

@@ -316,3 +316,28 @@ def test_a_misfire_says_so_in_its_message() -> None:
     assert event["data"]["misfire"] is True
     assert event["time"] == "2026-03-09T12:01:00Z"
     assert report.deliveries[0].misfire
+
+
+def test_a_fraction_of_a_second_ahead_is_a_whole_second_of_delay() -> None:
+    world = World()
+    rows = scheduled(world)
+    world.clock.advance(timedelta(milliseconds=400))
+    relay_rows(world.outbox, rows)
+    (sent,) = world.queues.accepted
+    assert sent.entry.delay_seconds == 60
+    assert sent.visible_at >= START + MINUTE
+
+
+def test_versions_are_read_consistently_right_before_a_send() -> None:
+    world = World()
+    rows = scheduled(world)
+    reads: list[bool] = []
+
+    class Recording:
+        def versions(self, refs: Any, *, consistent: bool) -> Any:
+            reads.append(consistent)
+            return world.schedules.versions(refs, consistent=consistent)
+
+    schedules: Any = Recording()
+    relay_rows(replace(world.outbox, schedules=schedules), rows)
+    assert reads == [True]

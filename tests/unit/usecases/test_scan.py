@@ -243,3 +243,15 @@ def test_a_crash_at_any_write_of_a_pass_loses_nothing(nth: int, after: bool) -> 
         for row in world.rows()
         if row.scheduled_for <= world.clock.now()
     )
+
+
+def test_closed_minutes_behind_an_open_row_do_not_carry_the_watermark_over_it() -> None:
+    world = World()
+    stuck = world.add(Timing("at(2026-03-09T12:01:00)"))
+    world.scan()
+    world.store.take_stream()
+    world.clock.advance(30 * MINUTE)
+    for _ in range(3):
+        report = world.scan()[world.shard_map.group_of(stuck.shard)]
+        assert report.oldest == stuck.scheduled_for
+        world.clock.advance(MINUTE)
