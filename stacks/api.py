@@ -1,0 +1,192 @@
+"""HourbellApi: the HTTPS API."""
+
+import json
+
+from aws_cdk import Aws, CfnOutput, Duration, Stack
+from aws_cdk import aws_apigateway as apigateway
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from stacks.acknowledge import acknowledge
+from stacks.data import DataStack
+from stacks.functions import Access, Functions
+from stacks.logs import log_group
+from stacks.settings import Settings
+
+STAGE = "prod"
+# API Gateway gives up after 29 seconds; a writer must end well before the watermark.
+TIMEOUT = Duration.seconds(15)
+PROBLEM = "application/problem+json"
+
+# A transaction needs the rights of its members, and none of its own.
+ACCESS: Access = {
+    "schedules": ["BatchGetItem", "GetItem", "PutItem"],
+    "timeline": ["BatchGetItem", "PartiQLInsert", "PartiQLUpdate", "PutItem"],
+    "control": ["BatchGetItem", "GetItem", "PutItem"],
+}
+
+# Method and path of every route; each is a resource and method of its own, so that
+# IAM can allow each alone.
+ROUTES = (
+    ("POST", "/v1/schedules"),
+    ("POST", "/v1/schedules/preview"),
+    ("GET", "/v1/schedules/{schedule_id}"),
+)
+
+# What API Gateway itself refuses, in the words of the function's own refusals.
+REFUSALS = (
+    (apigateway.ResponseType.BAD_REQUEST_BODY, 400, "invalid_input"),
+    (apigateway.ResponseType.BAD_REQUEST_PARAMETERS, 400, "invalid_input"),
+    (apigateway.ResponseType.ACCESS_DENIED, 403, "forbidden"),
+    (apigateway.ResponseType.MISSING_AUTHENTICATION_TOKEN, 403, "forbidden"),
+    (apigateway.ResponseType.THROTTLED, 429, "quota_exceeded"),
+    (apigateway.ResponseType.INTEGRATION_TIMEOUT, 503, "unavailable"),
+)
+
+
+class ApiStack(Stack):
+    """A regional REST API, signed by IAM, in front of the function `api`."""
+
+    def __init__(
+        self, scope: Construct, construct_id: str, settings: Settings, data: DataStack
+    ) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            stack_name=settings.stack_name("Api"),
+            description="Hourbell: HTTPS API",
+            termination_protection=settings.termination_protection,
+        )
+        self._settings = settings
+        self.function = Functions(self, "Layers", settings, data).make(
+            "api", timeout=TIMEOUT, memory_mb=1024, access=ACCESS, environment={}
+        )
+        self.rest_api = self._make_api()
+        self._validator = self.rest_api.add_request_validator(
+            "Validator", validate_request_body=True, validate_request_parameters=True
+        )
+        self._object = self.rest_api.add_model(
+            "JsonObject",
+            content_type="application/json",
+            schema=apigateway.JsonSchema(type=apigateway.JsonSchemaType.OBJECT),
+        )
+        for method, path in ROUTES:
+            self._add_route(method, path)
+        for response_type, status, code in REFUSALS:
+            self._add_refusal(response_type, status, code)
+        self._acknowledge_findings()
+        CfnOutput(self, "ApiUrl", value=self.rest_api.url)
+
+    def _make_api(self) -> apigateway.RestApi:
+        settings = self._settings
+        access_logs = log_group(self, "AccessLogs", settings)
+        return apigateway.RestApi(
+            self,
+            "RestApi",
+            rest_api_name=settings.name("api"),
+            description="Hourbell",
+            endpoint_types=[apigateway.EndpointType.REGIONAL],
+            policy=self._resource_policy(),
+            cloud_watch_role=settings.api_log_role,
+            cloud_watch_role_removal_policy=(
+                settings.removal_policy if settings.api_log_role else None
+            ),
+            deploy_options=apigateway.StageOptions(
+                stage_name=STAGE,
+                access_log_destination=apigateway.LogGroupLogDestination(access_logs),
+                access_log_format=_access_log_format(),
+                logging_level=apigateway.MethodLoggingLevel.ERROR,
+                metrics_enabled=settings.api_metrics,
+                throttling_rate_limit=settings.api_rate,
+                throttling_burst_limit=settings.api_burst,
+                tracing_enabled=settings.tracing,
+            ),
+        )
+
+    def _resource_policy(self) -> iam.PolicyDocument | None:
+        """Let other accounts' callers in, without a role of ours to assume.
+
+        Their own account has to allow the call as well. Which tenant a caller is, and
+        whether it is one at all, the function decides.
+        """
+        if not self._settings.accounts:
+            return None
+        accounts = [Aws.ACCOUNT_ID, *self._settings.accounts]
+        return iam.PolicyDocument(
+            statements=[
+                iam.PolicyStatement(
+                    principals=[iam.AccountPrincipal(account) for account in accounts],
+                    actions=["execute-api:Invoke"],
+                    resources=["execute-api:/*"],
+                )
+            ]
+        )
+
+    def _add_route(self, method: str, path: str) -> None:
+        parameters = [
+            word.strip("{}") for word in path.split("/") if word.startswith("{")
+        ]
+        self.rest_api.root.resource_for_path(path).add_method(
+            method,
+            apigateway.LambdaIntegration(self.function, allow_test_invoke=False),
+            authorization_type=apigateway.AuthorizationType.IAM,
+            request_validator=self._validator,
+            request_models={"application/json": self._object}
+            if method in {"POST", "PATCH", "PUT"}
+            else None,
+            request_parameters={
+                f"method.request.path.{name}": True for name in parameters
+            },
+        )
+
+    def _acknowledge_findings(self) -> None:
+        acknowledge(
+            self.rest_api,
+            "AwsSolutions-COG4",
+            "Callers are roles and services, signed by IAM; there are no user pools.",
+        )
+        acknowledge(
+            self.rest_api,
+            "AwsSolutions-APIG3",
+            "Nothing unsigned gets in; who wants a web ACL attaches the account's own.",
+        )
+        if self._settings.api_log_role:
+            acknowledge(
+                self.rest_api,
+                "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/"
+                "service-role/AmazonAPIGatewayPushToCloudWatchLogs]",
+                "The policy that AWS keeps for this one purpose.",
+            )
+
+    def _add_refusal(
+        self, response_type: apigateway.ResponseType, status: int, code: str
+    ) -> None:
+        body = {"type": "about:blank", "status": status, "code": code}
+        # The message comes with its quotes.
+        text = json.dumps(body)[:-1] + ', "detail": $context.error.messageString}'
+        self.rest_api.add_gateway_response(
+            response_type.response_type,
+            type=response_type,
+            status_code=str(status),
+            response_headers={"Content-Type": f"'{PROBLEM}'"},
+            templates={"application/json": text},
+        )
+
+
+def _access_log_format() -> apigateway.AccessLogFormat:
+    field = apigateway.AccessLogField
+    return apigateway.AccessLogFormat.custom(
+        json.dumps(
+            {
+                "request_id": field.context_request_id(),
+                "time": field.context_request_time(),
+                "caller": field.context_identity_user_arn(),
+                "ip": field.context_identity_source_ip(),
+                "method": field.context_http_method(),
+                "path": field.context_resource_path(),
+                "status": field.context_status(),
+                "latency_ms": field.context_response_latency(),
+                "error": field.context_error_message(),
+            }
+        )
+    )

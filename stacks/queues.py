@@ -1,0 +1,147 @@
+"""HourbellQueues: where occurrences wait for consumers, and work for functions."""
+
+from aws_cdk import CfnOutput, Duration, Stack
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from stacks.acknowledge import acknowledge, acknowledge_plain_http
+from stacks.settings import Settings
+
+TIERS = ("premium", "standard", "basic")
+LANES = ("strict", "flexible", "catchup")
+
+MATERIALIZER_TIMEOUT = Duration.seconds(50)
+RELAY_TIMEOUT = Duration.seconds(30)
+
+# A throttled function's message comes back to its queue; AWS asks for six times the
+# timeout, so that such returns do not use up the receives.
+VISIBILITY_PER_TIMEOUT = 6
+MEBIBYTE = 1_048_576
+MAXIMUM_RETENTION = Duration.days(14)
+DELIVERY_RETENTION = Duration.days(4)
+
+
+class QueuesStack(Stack):
+    """The delivery queues of every tier and lane, and the internal queues.
+
+    A message of a DLQ ages from its first enqueue, so each DLQ keeps as long as SQS
+    can: the queue's own retention is taken out of it.
+
+    Attributes:
+        delivery: by queue key, `<tier>-<lane>`.
+        work: from tick to materializer.
+        sweep: outbox records that the stream did not get through, to the relay.
+        stream_failures: positions of stream records that the relay gave up.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, settings: Settings) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            stack_name=settings.stack_name("Queues"),
+            description="Hourbell: delivery queues and internal queues",
+            termination_protection=settings.termination_protection,
+        )
+        self._settings = settings
+        acknowledge_plain_http(self, settings)
+        self.delivery = {
+            f"{tier}-{lane}": self._delivery_queue(tier, lane)
+            for tier in TIERS
+            for lane in LANES
+        }
+        self.work = self._work_queue()
+        self.sweep = self._sweep_queue()
+        self.stream_failures = self._queue("stream-failures", MAXIMUM_RETENTION)
+        acknowledge(
+            self.stream_failures,
+            "AwsSolutions-SQS3",
+            "It is where failures end: those of the stream, which is not a queue.",
+        )
+        for key, queue in self.delivery.items():
+            CfnOutput(self, f"{_identifier(key)}QueueUrl", value=queue.queue_url)
+
+    def _delivery_queue(self, tier: str, lane: str) -> sqs.Queue:
+        """Make a queue that consumers read.
+
+        Receives times visibility is an hour by default: an outage of the consumers, or
+        of what they claim from, that is shorter must not empty the queue into its DLQ.
+        A poison message costs no more than those receives.
+        """
+        return self._queue_with_dlq(
+            f"{tier}-{lane}",
+            retention=DELIVERY_RETENTION,
+            visibility=Duration.seconds(self._settings.visibility_seconds),
+            max_receives=self._settings.max_receives,
+        )
+
+    def _work_queue(self) -> sqs.Queue:
+        """Make the queue of scans to do.
+
+        Each minute brings new orders for the same groups, so an old one is worth
+        little: after an outage at most an hour of them is worked off.
+        """
+        return self._queue_with_dlq(
+            "work",
+            retention=Duration.hours(1),
+            visibility=_times(MATERIALIZER_TIMEOUT, VISIBILITY_PER_TIMEOUT),
+            max_receives=3,
+        )
+
+    def _sweep_queue(self) -> sqs.Queue:
+        """Make the queue of stuck outbox records.
+
+        Losing a message loses nothing: the next pass finds the same records again.
+        """
+        return self._queue_with_dlq(
+            "sweep",
+            retention=DELIVERY_RETENTION,
+            visibility=_times(RELAY_TIMEOUT, VISIBILITY_PER_TIMEOUT),
+            max_receives=10,
+        )
+
+    def _queue_with_dlq(
+        self,
+        logical: str,
+        *,
+        retention: Duration,
+        visibility: Duration,
+        max_receives: int,
+    ) -> sqs.Queue:
+        dlq = self._queue(f"{logical}-dlq", MAXIMUM_RETENTION)
+        return self._queue(
+            logical,
+            retention,
+            visibility=visibility,
+            dead_letter_queue=sqs.DeadLetterQueue(
+                queue=dlq, max_receive_count=max_receives
+            ),
+        )
+
+    def _queue(
+        self,
+        logical: str,
+        retention: Duration,
+        *,
+        visibility: Duration | None = None,
+        dead_letter_queue: sqs.DeadLetterQueue | None = None,
+    ) -> sqs.Queue:
+        settings = self._settings
+        return sqs.Queue(
+            self,
+            _identifier(logical),
+            queue_name=settings.name(logical),
+            retention_period=retention,
+            visibility_timeout=visibility,
+            dead_letter_queue=dead_letter_queue,
+            max_message_size_bytes=MEBIBYTE,
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=settings.enforces_tls,
+        )
+
+
+def _times(duration: Duration, factor: int) -> Duration:
+    return Duration.seconds(int(duration.to_seconds()) * factor)
+
+
+def _identifier(logical: str) -> str:
+    return "".join(word.capitalize() for word in logical.split("-"))
