@@ -1,0 +1,103 @@
+"""Scan shard groups: each SQS message orders one scan of one group."""
+
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.batch import (
+    BatchProcessor,
+    EventType,
+    process_partial_response,
+)
+from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from hourbell import bootstrap
+from hourbell.adapters.messages import decode_work
+from hourbell.usecases.scan import PassReport, run_pass
+
+# What it takes to write watermarks and give the lease back.
+MARGIN = timedelta(seconds=5)
+
+logger = Logger()
+metrics = Metrics()
+processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
+
+
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(
+    event: dict[str, Any], context: LambdaContext
+) -> PartialItemFailureResponse:
+    """Scan the groups that the batch names; report the messages to be repeated."""
+    answer = process_partial_response(event, scan_group, processor, context)
+    metrics.add_metric("ScansFailed", MetricUnit.Count, len(processor.exceptions))
+    for _, failure, _ in processor.exceptions:
+        logger.error("a scan failed", exc_info=failure)
+    return answer
+
+
+def scan_group(record: SQSRecord, lambda_context: LambdaContext) -> None:
+    """Scan one group until it is done or the function's time is nearly over.
+
+    What a pass does not reach, the next one takes up: the watermarks say from where,
+    and by then the next tick's order is on its way.
+
+    Raises:
+        Transient: a store or queue did not answer; SQS brings the order again.
+    """
+    ports = bootstrap.materializer_ports()
+    work = decode_work(record.body)
+    started = ports.clock.now()
+    remaining = timedelta(milliseconds=lambda_context.get_remaining_time_in_millis())
+    report = run_pass(
+        ports.plane,
+        ports.groups,
+        ports.sweep_queue,
+        work,
+        ports.clock,
+        holder=lambda_context.aws_request_id,
+        deadline=started + remaining - MARGIN,
+    )
+    finished = ports.clock.now()
+    _measure(report, finished - started)
+    if report.oldest is not None:
+        metrics.add_metric(
+            "WatermarkAge",
+            MetricUnit.Seconds,
+            (finished - report.oldest).total_seconds(),
+        )
+    logger.info(
+        "scanned" if report.leased else "left to the lease's holder",
+        group=work.group,
+        tally=asdict(report.tally),
+        rows=report.rows,
+        swept=report.swept,
+        finished=report.finished,
+        lease_kept=report.kept,
+    )
+
+
+def _measure(report: PassReport, took: timedelta) -> None:
+    if not report.leased:
+        metrics.add_metric("PassesWithoutLease", MetricUnit.Count, 1)
+        return
+    tally = report.tally
+    counts = {
+        "RowsRead": report.rows,
+        "RowsPlanned": tally.planned,
+        "RowsScheduled": tally.scheduled,
+        "RowsOverdue": tally.misfires,
+        "RowsCanceled": tally.canceled,
+        "WritesLost": tally.lost,
+        "WritesUnknown": tally.unknown,
+        "UniquenessConflicts": tally.existed,
+        "RecordsSwept": report.swept,
+        "PassesUnfinished": int(not report.finished),
+        "LeasesLost": int(not report.kept),
+    }
+    for name, count in counts.items():
+        metrics.add_metric(name, MetricUnit.Count, count)
+    metrics.add_metric("PassDuration", MetricUnit.Seconds, took.total_seconds())

@@ -1,0 +1,1 @@
+"""The HTTPS API's own language: requests, answers and problems."""

@@ -1,0 +1,187 @@
+"""Errors as RFC 9457 problems: the one mapping from what went wrong to HTTP."""
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hourbell.domain.errors import Finding, HourbellError, InvalidInput
+
+CONTENT_TYPE = "application/problem+json"
+TYPE_PREFIX = "urn:hourbell:problem:"
+
+RETRY_AFTER_SECONDS = 1
+
+TITLES = {
+    400: "The request is not valid",
+    403: "Not allowed",
+    404: "Not found",
+    409: "Conflict",
+    412: "The resource has changed",
+    413: "The request is too large",
+    415: "Unsupported media type",
+    429: "Quota used up",
+    500: "Internal error",
+    503: "Temporarily unavailable",
+}
+
+# Codes whose status is not that of their error's class.
+_STATUS_OF_CODE = {
+    "body_too_large": 413,
+    "unsupported_media_type": 415,
+}
+
+# What happened inside is for the log; the caller gets these sentences.
+_OPAQUE = {
+    500: "Something went wrong on our side; the request id finds it in our logs.",
+    503: "A dependency did not answer in time; repeat the request.",
+}
+
+# What a client is told of one pydantic error: our code, and the sentence, in which
+# `{...}` names members of the error's context.
+_SENTENCES = {
+    "missing": ("missing", "This field is required."),
+    "string_type": ("wrong_type", "Found {type}; allowed is a string."),
+    "int_type": ("wrong_type", "Found {type}; allowed is a whole number."),
+    "int_from_float": ("wrong_type", "Found a fraction; allowed is a whole number."),
+    "bool_type": ("wrong_type", "Found {type}; allowed is true or false."),
+    "list_type": ("wrong_type", "Found {type}; allowed is an array."),
+    "dict_type": ("wrong_type", "Found {type}; allowed is an object."),
+    "model_type": ("wrong_type", "Found {type}; allowed is an object."),
+    "model_attributes_type": ("wrong_type", "Found {type}; allowed is an object."),
+    "string_too_short": ("too_short", "Allowed are at least {min_length} characters."),
+    "string_too_long": ("too_long", "Allowed are at most {max_length} characters."),
+    "too_long": ("too_long", "Found {actual_length}; allowed are {max_length}."),
+    "greater_than_equal": ("out_of_range", "Allowed is {ge} or more."),
+    "less_than_equal": ("out_of_range", "Allowed is {le} or less."),
+    "literal_error": ("unsupported_value", "Allowed is {expected}."),
+    "string_pattern_mismatch": (
+        "invalid_characters",
+        "Allowed are printable ASCII characters without blanks.",
+    ),
+}
+
+_JSON_TYPES = {
+    str: "a string",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    list: "an array",
+    dict: "an object",
+    type(None): "null",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A problem and the headers that go with it.
+
+    Attributes:
+        document: the members of RFC 9457, and `code`, `request_id`, `errors`.
+    """
+
+    status: int
+    document: dict[str, Any]
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def body(self) -> str:
+        """The document as JSON text; ASCII, whatever the caller sent."""
+        return json.dumps(self.document, separators=(",", ":"))
+
+
+def problem_of(error: HourbellError, request_id: str) -> Problem:
+    """Describe an error to the caller.
+
+    A single finding's code is the problem's own; several are an `invalid_input`.
+    What only concerns us (500, 503) is told by its code alone.
+    """
+    findings = error.findings if isinstance(error, InvalidInput) else ()
+    code = InvalidInput.default_code if len(findings) > 1 else error.code
+    status = _STATUS_OF_CODE.get(code, error.status)
+    if status == 500:
+        code = HourbellError.default_code
+    document: dict[str, Any] = {
+        "type": TYPE_PREFIX + code,
+        "title": TITLES[status],
+        "status": status,
+        "detail": _OPAQUE.get(status) or _detail(error, findings),
+        "code": code,
+        "request_id": request_id,
+    }
+    if findings:
+        document["errors"] = [finding.as_dict() for finding in findings]
+    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if status == 503 else {}
+    return Problem(status, document, headers)
+
+
+def _detail(error: HourbellError, findings: Sequence[Finding]) -> str:
+    if len(findings) > 1:
+        return f"{len(findings)} fields are not valid; `errors` lists them."
+    return error.message
+
+
+def internal_problem(request_id: str) -> Problem:
+    """Describe what should not happen, which is nobody's business but ours."""
+    return problem_of(HourbellError(), request_id)
+
+
+def invalid_request(
+    errors: Sequence[Mapping[str, Any]], fields: Mapping[str, Sequence[str]]
+) -> InvalidInput:
+    """Translate pydantic's errors.
+
+    Args:
+        errors: as `ValidationError.errors()` lists them, each `loc` beginning with
+            the part of the request (`body`, `header`).
+        fields: per place (`""` for the body itself, `dst`), the fields allowed there;
+            unknown ones are compared with them.
+    """
+    findings = [finding for error in errors for finding in _findings(error, fields)]
+    return InvalidInput(findings=tuple(findings))
+
+
+def _findings(
+    error: Mapping[str, Any], fields: Mapping[str, Sequence[str]]
+) -> tuple[Finding, ...]:
+    context: Mapping[str, Any] = error.get("ctx") or {}
+    path = [str(part) for part in error["loc"][1:]]
+    place = ".".join(path) or "body"
+    found = shown(error.get("input"))
+    if "findings" in context:
+        # One of our own validators, which says it better.
+        return tuple(
+            replace(each, field=each.field or place, found=each.found or found)
+            for each in context["findings"]
+        )
+    kind = error["type"]
+    if kind == "extra_forbidden":
+        return (_unknown_field(path, fields),)
+    if kind == "missing":
+        found = ""
+    code, sentence = _SENTENCES.get(kind, ("invalid_value", "Not a valid value."))
+    message = sentence.format(**{**context, "type": _json_type(error.get("input"))})
+    return (Finding(place, code, message, found),)
+
+
+def _unknown_field(path: list[str], fields: Mapping[str, Sequence[str]]) -> Finding:
+    allowed = fields.get(".".join(path[:-1]), ())
+    close = difflib.get_close_matches(path[-1][:80], allowed, n=1)
+    return Finding(
+        shown(".".join(path)),
+        "unknown_field",
+        f"There is no such field; allowed are {', '.join(allowed)}.",
+        shown(path[-1]),
+        close[0] if close else None,
+    )
+
+
+def shown(found: object) -> str:
+    """Return what was found, as text cut to 80 characters."""
+    text = found if isinstance(found, str) else json.dumps(found)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _json_type(found: object) -> str:
+    return _JSON_TYPES.get(type(found), "something else")

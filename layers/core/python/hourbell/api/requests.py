@@ -1,0 +1,278 @@
+"""What callers send: the bodies of requests, checked field by field.
+
+The models are the API's schema too. Every field is judged on its own, so that one
+answer lists all that is wrong; what only shows in combination, the use cases judge.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from hourbell.domain.cron import MAX_LENGTH, parse
+from hourbell.domain.definition import Tracking
+from hourbell.domain.errors import Finding, InvalidInput
+from hourbell.domain.instants import parse_instant
+from hourbell.domain.packing import encoded_size
+from hourbell.domain.schedule import Timing
+from hourbell.domain.timing_json import MAX_OCCURRENCES
+from hourbell.domain.zones import zone as find_zone
+from hourbell.usecases.create_schedule import NewSchedule
+
+MAX_NAME: Final = 128
+MAX_DESCRIPTION: Final = 512
+MAX_TAGS: Final = 50
+MAX_TAG_KEY: Final = 128
+MAX_TAG_VALUE: Final = 256
+MAX_PAYLOAD_BYTES: Final = 64 * 1024
+# What fits between materializing and the longest delay of a message.
+MAX_FLEXIBLE_SECONDS: Final = 600
+MAX_PREVIEW: Final = 1000
+
+_NAME = re.compile(r"[A-Za-z0-9._/-]+")
+_TAG = re.compile(r"[\w .:/=+@-]*")
+
+
+def _checked(judge: Callable[[Any], object]) -> AfterValidator:
+    """Let one of the domain's readers judge a field; the value stays as it is."""
+
+    def check(value: Any) -> Any:  # noqa: ANN401 - whatever the field's type is
+        try:
+            judge(value)
+        except InvalidInput as error:
+            raise _custom(*error.findings) from error
+        return value
+
+    return AfterValidator(check)
+
+
+def _custom(*findings: Finding) -> PydanticCustomError:
+    """Carry findings; those without a field are about the one being checked."""
+    return PydanticCustomError("findings", "not valid", {"findings": findings})
+
+
+def _finding(code: str, message: str, suggestion: str | None = None) -> Any:  # noqa: ANN401
+    return _custom(Finding("", code, message, suggestion=suggestion))
+
+
+def _name(value: str) -> str:
+    if _NAME.fullmatch(value):
+        return value
+    better = re.sub(r"[^A-Za-z0-9._/-]+", "-", value).strip("-")
+    message = "Allowed are letters, digits and . _ - / (ASCII)."
+    raise _finding("invalid_characters", message, better or None)
+
+
+def _tags(tags: dict[str, str]) -> dict[str, str]:
+    findings = [finding for item in tags.items() for finding in _tag_findings(*item)]
+    if len(tags) > MAX_TAGS:
+        message = f"Allowed are at most {MAX_TAGS} tags; found {len(tags)}."
+        findings.append(Finding("", "too_long", message))
+    if findings:
+        raise _custom(*findings)
+    return tags
+
+
+def _tag_findings(key: str, value: str) -> list[Finding]:
+    rules = [
+        (1 <= len(key) <= MAX_TAG_KEY, "too_long", f"A key has 1 to {MAX_TAG_KEY}"),
+        (len(value) <= MAX_TAG_VALUE, "too_long", f"A value has up to {MAX_TAG_VALUE}"),
+    ]
+    place = f"tags.{key[:80]}"
+    findings = [
+        Finding(place, code, f"{message} characters.", key[:80])
+        for is_kept, code, message in rules
+        if not is_kept
+    ]
+    if not (_TAG.fullmatch(key) and _TAG.fullmatch(value)):
+        message = "Allowed are letters, digits, blanks and . : / = + - @ _"
+        findings.append(Finding(place, "invalid_characters", message, key[:80]))
+    if key.lower().startswith("aws:"):
+        message = "Keys that begin with aws: are reserved."
+        findings.append(Finding(place, "reserved", message, key[:80]))
+    return findings
+
+
+def _payload(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    size = encoded_size(encode_payload(value))
+    if size > MAX_PAYLOAD_BYTES:
+        message = f"Allowed are {MAX_PAYLOAD_BYTES} bytes as JSON; found {size}."
+        raise _finding("payload_too_large", message)
+    return value
+
+
+def _tracking(value: str) -> str:
+    if value == Tracking.TRACKED:
+        message = "TRACKED is not offered yet; allowed is UNTRACKED."
+        raise _finding("tracking_unsupported", message, Tracking.UNTRACKED.value)
+    return value
+
+
+def _instant(value: str) -> object:
+    return parse_instant(value, field="")
+
+
+def _exclude(value: list[Any] | None) -> object:
+    return Timing.from_dict({"expression": "-", "exclude": value})
+
+
+def encode_payload(value: object) -> str:
+    """Write a payload as compact JSON text, as it will be sent."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+_TIMESTAMP = {
+    "type": "string",
+    "format": "date-time",
+    "examples": ["2027-01-31T09:00:00Z"],
+}
+_EXCLUDED = {
+    "type": "array",
+    "maxItems": 366,
+    "items": {
+        "oneOf": [
+            {"type": "string", "format": "date"},
+            {
+                "type": "object",
+                "required": ["from", "to"],
+                "additionalProperties": False,
+                "properties": {
+                    "from": {"type": "string", "format": "date"},
+                    "to": {"type": "string", "format": "date"},
+                },
+            },
+        ]
+    },
+}
+
+Timestamp = Annotated[str, _checked(_instant), WithJsonSchema(_TIMESTAMP)]
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME), AfterValidator(_name)]
+Tags = Annotated[dict[str, str], AfterValidator(_tags)]
+
+
+class Dst(BaseModel):
+    """What happens when the clocks change."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    gap: Annotated[
+        Literal["SKIP", "NEXT_VALID"],
+        Field(description="For local times that do not exist."),
+    ] = "SKIP"
+    fold: Annotated[
+        Literal["FIRST", "SECOND", "BOTH"],
+        Field(description="For local times that repeat."),
+    ] = "FIRST"
+
+
+class TimingFields(BaseModel):
+    """When a schedule runs."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    expression: Annotated[
+        str,
+        Field(
+            max_length=MAX_LENGTH,
+            description="Unix cron, or AWS's cron(), at() or rate().",
+            examples=["0 9 * * MON-FRI", "at(2027-01-31T09:00:00)"],
+        ),
+        _checked(parse),
+    ]
+    zone: Annotated[
+        str, Field(description="IANA name of the time zone."), _checked(find_zone)
+    ] = "UTC"
+    dst: Dst | None = None
+    start_at: Annotated[
+        Timestamp | None, Field(description="No time before it; itself counts.")
+    ] = None
+    end_at: Annotated[Timestamp | None, Field(description="No time from it on.")] = None
+    max_occurrences: Annotated[int, Field(ge=1, le=MAX_OCCURRENCES)] | None = None
+    exclude: Annotated[
+        list[Any] | None,
+        Field(description="Local dates, and ranges of them, on which nothing runs."),
+        _checked(_exclude),
+        WithJsonSchema(_EXCLUDED),
+    ] = None
+
+    def timing(self) -> Timing:
+        """Return the timing, valid field by field."""
+        names = set(TimingFields.model_fields)
+        members = self.model_dump(include=names, exclude_none=True)
+        return Timing.from_dict(members)
+
+
+class CreateSchedule(TimingFields):
+    """The body of POST /v1/schedules."""
+
+    name: Name
+    handler: Name
+    description: Annotated[str, Field(max_length=MAX_DESCRIPTION)] = ""
+    tags: Tags = Field(default_factory=dict)
+    payload: Annotated[
+        Any,
+        Field(description=f"Any JSON, up to {MAX_PAYLOAD_BYTES} bytes."),
+        AfterValidator(_payload),
+    ] = None
+    tracking: Annotated[Literal["TRACKED", "UNTRACKED"], AfterValidator(_tracking)] = (
+        "UNTRACKED"
+    )
+    flexible_window_seconds: Annotated[int, Field(ge=0, le=MAX_FLEXIBLE_SECONDS)] = 0
+
+    def to_domain(self, idempotency_key: str | None) -> NewSchedule:
+        """Return what the use case takes."""
+        return NewSchedule(
+            name=self.name,
+            timing=self.timing(),
+            handler=self.handler,
+            body_hash=body_hash(self),
+            payload_json=encode_payload(self.payload),
+            tracking=Tracking(self.tracking),
+            flexible_window_seconds=self.flexible_window_seconds,
+            description=self.description,
+            tags=dict(self.tags),
+            idempotency_key=idempotency_key,
+        )
+
+
+class PreviewTimes(TimingFields):
+    """The body of POST /v1/schedules/preview."""
+
+    from_: Annotated[
+        Timestamp | None,
+        Field(alias="from", description="Times lie strictly after it; now if null."),
+    ] = None
+    count: Annotated[int, Field(ge=1, le=MAX_PREVIEW)] = 10
+
+    def after(self, now: datetime) -> datetime:
+        """Return the instant that the times come after."""
+        return now if self.from_ is None else parse_instant(self.from_, field="from")
+
+
+def body_hash(request: BaseModel) -> str:
+    """Return SHA-256 of what a request says.
+
+    A default that is spelled out, and one that is added to the API later, change
+    nothing.
+    """
+    members = request.model_dump(exclude_defaults=True, by_alias=True)
+    text = json.dumps(members, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+BODIES: Final[dict[str, type[BaseModel]]] = {
+    "/v1/schedules": CreateSchedule,
+    "/v1/schedules/preview": PreviewTimes,
+}
+
+
+def allowed_fields(path: str) -> dict[str, tuple[str, ...]]:
+    """Return the fields that a body sent to a path may have, per place of the body."""
+    model = BODIES.get(path.rstrip("/"), TimingFields)
+    names = sorted(info.alias or name for name, info in model.model_fields.items())
+    return {"": tuple(names), "dst": tuple(Dst.model_fields)}

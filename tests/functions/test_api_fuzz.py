@@ -1,0 +1,143 @@
+"""Whatever is sent, the API answers: never a 5xx, always JSON of a known form."""
+
+import json
+from typing import Any
+
+from hourbell.usecases.ports import Write
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.functions.conftest import Api
+from tests.functions.events import api_event
+
+PATH = "/v1/schedules"
+
+NASTY = st.sampled_from(
+    [
+        "",
+        "\u0000",
+        "\ufffe",
+        "\U0010ffff",
+        "a" * 300,
+        "\u0661",
+        "0 0 29 2 *",
+        "0 0 31 4 *",
+        "*/7 * * * *",
+        "rate(1 minutes)",
+        "rate(99999999 days)",
+        "at(9999-12-31T23:59:59)",
+        "at(2026-03-29T02:30:00)",
+        "cron(0 0 L * ? 2199)",
+        "@reboot",
+        "Europe/Berlin",
+        "Pacific/Apia",
+        "../etc/passwd",
+        "2026-03-09T12:00:00Z",
+        "0001-01-01T00:00:00+14:00",
+        "9999-12-31T23:59:59-14:00",
+        "2026-12-25",
+        "9999-12-31",
+        "TRACKED",
+        "SKIP",
+        "ring",
+        "bell",
+        "aws:x",
+    ]
+)
+NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+SCALARS = st.none() | st.booleans() | NUMBERS | st.text(max_size=20) | NASTY
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["gap", "fold", "from", "to", "k"]) | st.text(max_size=5),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=8,
+)
+FIELDS = [
+    "name",
+    "handler",
+    "expression",
+    "zone",
+    "dst",
+    "start_at",
+    "end_at",
+    "max_occurrences",
+    "exclude",
+    "payload",
+    "tags",
+    "description",
+    "tracking",
+    "flexible_window_seconds",
+    "from",
+    "count",
+]
+GOOD = {"name": "bell", "handler": "ring", "expression": "0 9 * * *"}
+BODIES = st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=8), VALUES)
+
+fuzz = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def judge(api: Api, event: dict[str, Any]) -> int:
+    answer = api.send(event)
+    if answer.status >= 400:
+        assert answer.code
+        assert answer.status in {400, 403, 404, 413, 415}
+    else:
+        assert answer.body
+    return answer.status
+
+
+@fuzz
+@given(body=BODIES, whole=st.booleans())
+def test_no_create_is_a_server_error(
+    api: Api, body: dict[str, Any], whole: bool
+) -> None:
+    event = api_event("POST", PATH, (GOOD | body) if whole else body)
+    status = judge(api, event)
+    if status == 201:
+        assert set(body) <= set(FIELDS)
+
+
+@fuzz
+@given(body=BODIES, name=st.sampled_from(FIELDS), value=VALUES)
+def test_no_preview_is_a_server_error(
+    api: Api, body: dict[str, Any], name: str, value: object
+) -> None:
+    wanted = {"expression": "*/5 * * * *", "count": 3}
+    judge(api, api_event("POST", f"{PATH}/preview", wanted | {name: value}))
+    judge(api, api_event("POST", f"{PATH}/preview", body))
+
+
+@fuzz
+@given(text=st.text(max_size=200) | st.binary(max_size=200).map(repr))
+def test_no_text_is_a_server_error(api: Api, text: str) -> None:
+    judge(api, api_event("POST", PATH, text))
+
+
+@fuzz
+@given(path=st.text(max_size=60), method=st.sampled_from(["GET", "POST", "PUT", "x"]))
+def test_no_path_is_a_server_error(api: Api, path: str, method: str) -> None:
+    judge(api, api_event(method, f"{PATH}/{path}", "{}" if method == "POST" else None))
+
+
+@fuzz
+@given(payload=VALUES)
+def test_a_payload_that_is_taken_comes_back_as_it_was(
+    api: Api, payload: object
+) -> None:
+    answer = api.call("POST", PATH, GOOD | {"payload": payload})
+    if answer.status == 201:
+        assert json.dumps(answer.body["payload"]) == json.dumps(payload)
+        schedule = api.world.schedules.find(answer.body["schedule_id"])
+        assert schedule is not None
+        version = api.world.store.versions[schedule.ref]
+        assert api.world.schedules.create(schedule, version, api.world.rows()[0]) is (
+            Write.EXISTS
+        )
+    else:
+        assert answer.status == 400

@@ -1,0 +1,95 @@
+"""The materializer's handler."""
+
+from typing import Any
+
+import pytest
+from hourbell.adapters.messages import encode_work
+from hourbell.domain.errors import Transient
+from hourbell.domain.occurrence import State
+from hourbell.domain.schedule import Timing
+from hourbell.usecases.ports import GroupWork
+
+from functions.materializer.handler import handler
+from tests.functions.conftest import Log, measured
+from tests.functions.events import Context, sqs_event
+from tests.unit.usecases.world import SECOND, START, World
+
+
+def order(*groups: int) -> dict[str, Any]:
+    return sqs_event([encode_work(GroupWork(group, START)) for group in groups])
+
+
+def test_the_ordered_groups_are_scanned(
+    world: World, log: Log, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = world.add(Timing("* * * * *"))
+    assert handler(order(0, 1), Context()) == {"batchItemFailures": []}
+    assert len(world.rows(State.SCHEDULED)) == 3
+    group = world.shard_map.group_of(first.shard)
+    scanned = {line["group"]: line for line in log.lines}
+    assert set(scanned) == {0, 1}
+    assert scanned[group]["tally"]["scheduled"] == 3
+    assert scanned[1 - group]["tally"]["scheduled"] == 0
+    metrics = measured(capsys.readouterr().out)[()]
+    assert metrics["RowsPlanned"] in ([3.0, 0.0], [0.0, 3.0])
+    assert metrics["RowsScheduled"] == metrics["RowsPlanned"]
+    # The watermark stands two minutes behind the first row's creation.
+    assert metrics["WatermarkAge"] == [120.0, 120.0]
+    assert metrics["PassDuration"] == [0.0, 0.0]
+
+
+def test_a_group_that_another_holds_is_left_to_it(
+    world: World, log: Log, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = world.add(Timing("* * * * *"))
+    group = world.shard_map.group_of(first.shard)
+    assert world.groups.acquire(group, "other", now=START, duration=60 * SECOND)
+    assert handler(order(group), Context()) == {"batchItemFailures": []}
+    assert world.rows() == [first]
+    assert [line["message"] for line in log.lines] == ["left to the lease's holder"]
+    assert measured(capsys.readouterr().out)[()] == {
+        "PassesWithoutLease": [1.0],
+        "ScansFailed": [0.0],
+    }
+
+
+def test_a_message_that_fails_is_repeated_alone(
+    world: World, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = world.add(Timing("* * * * *"))
+    group = world.shard_map.group_of(first.shard)
+    event = order(1 - group, group)
+    event["Records"][0]["body"] = "{}"
+    assert handler(event, Context()) == {
+        "batchItemFailures": [{"itemIdentifier": "m0"}]
+    }
+    assert len(world.rows(State.SCHEDULED)) == 3
+    assert "Permanent" in str([line.get("exception_name") for line in log.lines])
+
+
+def test_when_all_fail_all_are_repeated(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise Transient
+
+    monkeypatch.setattr(world.groups, "acquire", fail)
+    assert handler(order(0, 1), Context()) == {
+        "batchItemFailures": [{"itemIdentifier": "m0"}, {"itemIdentifier": "m1"}]
+    }
+
+
+def test_near_its_limit_a_pass_ends_and_the_next_one_goes_on(
+    world: World, log: Log, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = world.add(Timing("* * * * *"))
+    group = world.shard_map.group_of(first.shard)
+    # Five seconds are kept for giving the lease back: none are left to scan.
+    assert handler(order(group), Context(remaining_ms=5_000)) == {
+        "batchItemFailures": []
+    }
+    assert world.rows() == [first]
+    assert log.lines[0]["finished"] is False
+    assert measured(capsys.readouterr().out)[()]["PassesUnfinished"] == [1.0]
+    handler(order(group), Context(request_id="another"))
+    assert len(world.rows(State.SCHEDULED)) == 3
