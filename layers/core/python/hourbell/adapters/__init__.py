@@ -1,0 +1,1 @@
+"""The only code that touches AWS, the clock and randomness."""

@@ -1,0 +1,21 @@
+"""The DynamoDB implementations of the ports.
+
+`connect` opens a `Database`; the adapters take it.
+"""
+
+from hourbell.adapters.dynamodb.client import Database, connect
+from hourbell.adapters.dynamodb.directory import DynamoDirectory
+from hourbell.adapters.dynamodb.groups import DynamoShardGroups
+from hourbell.adapters.dynamodb.layout import TableNames
+from hourbell.adapters.dynamodb.schedules import DynamoSchedules
+from hourbell.adapters.dynamodb.timeline import DynamoTimeline
+
+__all__ = [
+    "Database",
+    "DynamoDirectory",
+    "DynamoSchedules",
+    "DynamoShardGroups",
+    "DynamoTimeline",
+    "TableNames",
+    "connect",
+]

@@ -1,0 +1,142 @@
+"""PynamoDB attribute types for Hourbell's values."""
+
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+from pynamodb.attributes import Attribute
+from pynamodb.constants import BOOLEAN, MAP, NUMBER, STRING
+
+from hourbell.domain.instants import ceil_second, floor_minute, format_instant
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MINUTE = timedelta(minutes=1)
+
+E = TypeVar("E", bound=StrEnum)
+
+
+class IntegerAttribute(Attribute[int]):
+    """A whole number."""
+
+    attr_type = NUMBER
+
+    def serialize(self, value: int) -> str:
+        """Write decimal digits."""
+        return str(value)
+
+    def deserialize(self, value: str) -> int:
+        """Read decimal digits."""
+        return int(value)
+
+
+class FlagAttribute(Attribute[bool]):
+    """True or false."""
+
+    attr_type = BOOLEAN
+
+    def serialize(self, value: bool) -> bool:  # noqa: FBT001 - PynamoDB's signature
+        """Write it as it is."""
+        return value
+
+    def deserialize(self, value: bool) -> bool:  # noqa: FBT001 - PynamoDB's signature
+        """Read it as it is."""
+        return value
+
+
+class InstantAttribute(Attribute[datetime]):
+    """An instant as ISO 8601 text; a fraction is written only when there is one."""
+
+    attr_type = STRING
+
+    def serialize(self, value: datetime) -> str:
+        """Write `2026-03-09T06:30:00Z`."""
+        return format_instant(value)
+
+    def deserialize(self, value: str) -> datetime:
+        """Read what `serialize` wrote."""
+        return datetime.fromisoformat(value)
+
+
+class SortableInstantAttribute(InstantAttribute):
+    """An instant of fixed width, whose text order is the order in time."""
+
+    def serialize(self, value: datetime) -> str:
+        """Write `2026-03-09T06:30:00.000000Z`."""
+        text = value.astimezone(UTC).isoformat(timespec="microseconds")
+        return text.replace("+00:00", "Z")
+
+
+class ExpiryAttribute(Attribute[datetime]):
+    """The instant after which DynamoDB may delete an item: epoch seconds.
+
+    A fraction is rounded up, so that nothing is deleted before its time.
+    """
+
+    attr_type = NUMBER
+
+    def serialize(self, value: datetime) -> str:
+        """Write whole seconds since 1970."""
+        return str((ceil_second(value) - _EPOCH) // timedelta(seconds=1))
+
+    def deserialize(self, value: str) -> datetime:
+        """Read whole seconds since 1970."""
+        return _EPOCH + timedelta(seconds=int(value))
+
+
+class EnumAttribute(Attribute[E], Generic[E]):
+    """A member of a string enum, by its value."""
+
+    attr_type = STRING
+
+    def __init__(self, enum: type[E], **options: Any) -> None:  # noqa: ANN401
+        super().__init__(**options)
+        self.enum = enum
+
+    def serialize(self, value: E) -> str:
+        """Write the member's value."""
+        return value.value
+
+    def deserialize(self, value: str) -> E:
+        """Read a member back.
+
+        Raises:
+            ValueError: the enum has no such member.
+        """
+        return self.enum(value)
+
+
+class TextMapAttribute(Attribute[dict[str, str]]):
+    """A map from text to text, such as tags."""
+
+    attr_type = MAP
+
+    def serialize(self, value: dict[str, str]) -> dict[str, dict[str, str]]:
+        """Write a map of strings."""
+        return {name: {STRING: text} for name, text in value.items()}
+
+    def deserialize(self, value: dict[str, dict[str, str]]) -> dict[str, str]:
+        """Read a map of strings."""
+        return {name: typed[STRING] for name, typed in value.items()}
+
+
+class WatermarksAttribute(Attribute[dict[int, datetime]]):
+    """A map from shard to minute, as minutes since 1970.
+
+    As numbers, 64 shards stay below 1 KB; as bucket names they would not.
+    """
+
+    attr_type = MAP
+
+    def serialize(self, value: dict[int, datetime]) -> dict[str, dict[str, str]]:
+        """Write a map of numbers, one per shard."""
+        return {
+            str(shard): {NUMBER: str((floor_minute(minute) - _EPOCH) // _MINUTE)}
+            for shard, minute in value.items()
+        }
+
+    def deserialize(self, value: dict[str, dict[str, str]]) -> dict[int, datetime]:
+        """Read a map of numbers, one per shard."""
+        return {
+            int(shard): _EPOCH + int(typed[NUMBER]) * _MINUTE
+            for shard, typed in value.items()
+        }

@@ -1,0 +1,87 @@
+"""Between values of Python and DynamoDB items, as the PynamoDB models describe them.
+
+An item is a dict of wire name -> typed value, as the low-level client takes it. None
+is left out, and what an item has beyond the model is ignored.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeAlias
+
+from pynamodb.models import Model
+
+from hourbell.adapters.dynamodb import layout
+from hourbell.domain.errors import Permanent
+
+Item: TypeAlias = dict[str, dict[str, Any]]
+Values: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One attribute of a model, as the codec uses it.
+
+    Attributes:
+        name: the name in Python.
+        wire: the name in an item.
+        type: DynamoDB's letter for the type of its value.
+    """
+
+    name: str
+    wire: str
+    type: str
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+
+    def typed(self, value: object) -> dict[str, Any]:
+        """Return a value as the low-level client takes it: `{"S": "text"}`."""
+        if value is None:
+            return {"NULL": True}
+        return {self.type: self.write(value)}
+
+
+@cache
+def fields_of(model: type[Model]) -> dict[str, Field]:
+    """Return the fields of a model by their names in Python."""
+    return {
+        name: Field(
+            name,
+            attribute.attr_name,
+            attribute.attr_type,
+            attribute.serialize,
+            attribute.deserialize,
+        )
+        for name, attribute in model.get_attributes().items()
+    }
+
+
+def encode(model: type[Model], values: Values) -> Item:
+    """Write values under the wire names and types of a model, without the Nones."""
+    fields = fields_of(model)
+    item: Item = {}
+    for name, value in values.items():
+        if value is not None:
+            field = fields[name]
+            item[field.wire] = {field.type: field.write(value)}
+    return item
+
+
+def decode(model: type[Model], item: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the values of the attributes that a model knows and the item has.
+
+    Raises:
+        Permanent: the item's schema version is not one that this code reads.
+    """
+    values: dict[str, Any] = {}
+    for field in fields_of(model).values():
+        found = item.get(field.wire)
+        if found is not None and field.type in found:
+            values[field.name] = field.read(found[field.type])
+    if values.get("schema") not in layout.READABLE:
+        raise Permanent(
+            f"an item has schema {values.get('schema')!r}; "
+            f"this code reads {sorted(layout.READABLE)}",
+            code="unreadable_item",
+        )
+    return values

@@ -1,0 +1,29 @@
+"""Conditions and updates of PynamoDB models as arguments of the low-level client."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pynamodb.expressions.condition import Condition
+from pynamodb.expressions.update import Action, Update
+
+
+def conditional(condition: Condition, updates: Sequence[Action] = ()) -> dict[str, Any]:
+    """Return the expressions of a conditional write.
+
+    Args:
+        condition: must hold, or the write fails with ConditionalCheckFailedException.
+        updates: what an update sets, adds or removes; none for a put.
+    """
+    names: dict[str, str] = {}
+    values: dict[str, Any] = {}
+    arguments: dict[str, Any] = {
+        "ConditionExpression": condition.serialize(names, values)
+    }
+    if updates:
+        arguments["UpdateExpression"] = Update(*updates).serialize(names, values)
+    arguments["ExpressionAttributeNames"] = {
+        placeholder: name for name, placeholder in names.items()
+    }
+    if values:
+        arguments["ExpressionAttributeValues"] = values
+    return arguments

@@ -1,0 +1,83 @@
+"""Tables, keys and item kinds as schemas/tables.json has them."""
+
+import json
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, Final
+
+DOCUMENT: Final[dict[str, Any]] = json.loads(
+    files("hourbell").joinpath("tables.json").read_text("utf-8")
+)
+
+SCHEMA: Final[int] = DOCUMENT["schema_version"]
+"""The version that new items carry."""
+
+READABLE: Final = frozenset({SCHEMA, SCHEMA - 1})
+"""The versions that this code reads: old and new Lambdas run side by side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The names of a table's key attributes."""
+
+    partition: str
+    sort: str
+
+    @classmethod
+    def of(cls, keyed: dict[str, Any]) -> "Keys":
+        """Read the names from a table or an index of the document."""
+        return cls(keyed["partition_key"]["name"], keyed["sort_key"]["name"])
+
+
+SCHEDULES: Final = Keys.of(DOCUMENT["tables"]["schedules"])
+TIMELINE: Final = Keys.of(DOCUMENT["tables"]["timeline"])
+CONTROL: Final = Keys.of(DOCUMENT["tables"]["control"])
+BY_TENANT: Final = Keys.of(DOCUMENT["tables"]["schedules"]["indexes"]["by_tenant"])
+BY_TENANT_SHARDS: Final[int] = DOCUMENT["tables"]["schedules"]["indexes"]["by_tenant"][
+    "shards"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class TableNames:
+    """The physical names of the tables."""
+
+    schedules: str
+    timeline: str
+    control: str
+
+    @classmethod
+    def with_prefix(cls, prefix: str) -> "TableNames":
+        """Return `<prefix>-<logical name>` for each table."""
+        return cls(f"{prefix}-schedules", f"{prefix}-timeline", f"{prefix}-control")
+
+
+def version_sort(version: int) -> str:
+    """Return the sort key of a version log entry; sorts as the number does."""
+    return f"V#{version:010d}"
+
+
+def tenant_key(tenant_id: str) -> str:
+    """Return the partition that a tenant and its handlers lie in."""
+    return f"TENANT#{tenant_id}"
+
+
+def handler_sort(name: str) -> str:
+    """Return the sort key of a handler in its tenant's partition."""
+    return f"HANDLER#{name}"
+
+
+def principal_key(principal: str) -> str:
+    """Return the partition of an IAM identity."""
+    return f"PRINCIPAL#{principal}"
+
+
+def group_key(group: int) -> str:
+    """Return the partition of a shard group."""
+    return f"GROUP#{group}"
+
+
+DEFINITION_SORT: Final = "DEF"
+TENANT_SORT: Final = "TENANT"
+PRINCIPAL_SORT: Final = "PRINCIPAL"
+LEASE_SORT: Final = "LEASE"

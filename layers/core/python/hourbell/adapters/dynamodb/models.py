@@ -1,0 +1,130 @@
+"""The items of the tables, described once as PynamoDB models.
+
+Attribute names are read from here by the codec, the conditions and the packed
+statements. Key names come from schemas/tables.json. `null=True` marks what an item
+may lack; readers ignore attributes that they do not know.
+"""
+
+from pynamodb.attributes import JSONAttribute, UnicodeAttribute
+from pynamodb.models import Model
+
+from hourbell.adapters.dynamodb.attributes import (
+    EnumAttribute,
+    ExpiryAttribute,
+    FlagAttribute,
+    InstantAttribute,
+    IntegerAttribute,
+    SortableInstantAttribute,
+    TextMapAttribute,
+    WatermarksAttribute,
+)
+from hourbell.adapters.dynamodb.layout import BY_TENANT, CONTROL, SCHEDULES, TIMELINE
+from hourbell.domain.definition import ScheduleState, TenantState, Tier, Tracking
+from hourbell.domain.occurrence import Lane, State
+
+
+class _Defined(Model):
+    """What a definition and a version log entry have in common."""
+
+    schedule_id = UnicodeAttribute(hash_key=True, attr_name=SCHEDULES.partition)
+    item = UnicodeAttribute(range_key=True, attr_name=SCHEDULES.sort)
+    schema = IntegerAttribute()
+    tenant_id = UnicodeAttribute()
+    name = UnicodeAttribute()
+    version = IntegerAttribute()
+    timing: JSONAttribute = JSONAttribute()
+    handler = UnicodeAttribute()
+    payload = UnicodeAttribute()
+    tracking = EnumAttribute(Tracking)
+    flexible_window_seconds = IntegerAttribute(null=True)
+    created_at = InstantAttribute()
+
+
+class DefinitionItem(_Defined):
+    """`DEF` of the schedules table: the current definition."""
+
+    tenant_shard = UnicodeAttribute(attr_name=BY_TENANT.partition)
+    listing_key = UnicodeAttribute(attr_name=BY_TENANT.sort)
+    state = EnumAttribute(ScheduleState)
+    revision = IntegerAttribute()
+    updated_at = InstantAttribute()
+    description = UnicodeAttribute(null=True)
+    tags = TextMapAttribute(null=True)
+    home_region = UnicodeAttribute(null=True)
+    generation = IntegerAttribute()
+
+
+class VersionItem(_Defined):
+    """`V#<version>` of the schedules table: an entry of the version log."""
+
+    effective_from = InstantAttribute()
+    effective_to = InstantAttribute(null=True)
+    tzdb = UnicodeAttribute()
+    created_by = UnicodeAttribute()
+    source = UnicodeAttribute()
+    reason = UnicodeAttribute(null=True)
+    body_hash = UnicodeAttribute(null=True)
+
+
+class OccurrenceItem(Model):
+    """A row of the timeline; schedule, version, time and shard stand in its key."""
+
+    bucket_shard = UnicodeAttribute(hash_key=True, attr_name=TIMELINE.partition)
+    row_key = UnicodeAttribute(range_key=True, attr_name=TIMELINE.sort)
+    schema = IntegerAttribute()
+    state = EnumAttribute(State)
+    tenant_id = UnicodeAttribute()
+    sequence = IntegerAttribute()
+    tzdb = UnicodeAttribute()
+    planned_at = InstantAttribute()
+    available_at = InstantAttribute(null=True)
+    lane = EnumAttribute(Lane, null=True)
+    queue = UnicodeAttribute(null=True)
+    scheduled_at = InstantAttribute(null=True)
+    enqueued_at = InstantAttribute(null=True)
+    visible_at = InstantAttribute(null=True)
+    sends = IntegerAttribute(null=True)
+    misfire = FlagAttribute(null=True)
+    reason = UnicodeAttribute(null=True)
+    finished_at = InstantAttribute(null=True)
+    expires_at = ExpiryAttribute(null=True)
+
+
+class _Control(Model):
+    """The key of the control table."""
+
+    control_key = UnicodeAttribute(hash_key=True, attr_name=CONTROL.partition)
+    item = UnicodeAttribute(range_key=True, attr_name=CONTROL.sort)
+    schema = IntegerAttribute()
+
+
+class TenantItem(_Control):
+    """A tenant."""
+
+    tenant_id = UnicodeAttribute()
+    tier = EnumAttribute(Tier)
+    state = EnumAttribute(TenantState)
+
+
+class HandlerItem(_Control):
+    """A handler of a tenant."""
+
+    tenant_id = UnicodeAttribute()
+    name = UnicodeAttribute()
+    routing = UnicodeAttribute()
+
+
+class PrincipalItem(_Control):
+    """The tenant of an IAM identity."""
+
+    tenant_id = UnicodeAttribute()
+
+
+class GroupItem(_Control):
+    """Lease and watermarks of a shard group. Without `lease_until` it is free."""
+
+    floor = InstantAttribute()
+    generation = IntegerAttribute()
+    holder = UnicodeAttribute(null=True)
+    lease_until = SortableInstantAttribute(null=True)
+    watermarks = WatermarksAttribute(null=True)

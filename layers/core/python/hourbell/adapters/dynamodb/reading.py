@@ -1,0 +1,58 @@
+"""Reads of many items at once."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from hourbell.adapters.chunks import chunks
+from hourbell.adapters.dynamodb.client import Database
+from hourbell.adapters.dynamodb.codec import Item
+from hourbell.adapters.sdk_errors import translation
+from hourbell.domain.errors import Transient
+
+MAX_KEYS: Final = 100
+
+
+def batch_get(
+    database: Database, table: str, keys: Sequence[Item], *, consistent: bool
+) -> list[dict[str, Any]]:
+    """Return those of the items that exist, in no order.
+
+    Args:
+        database: tables and clients.
+        table: physical name.
+        keys: without repetition.
+        consistent: whether every earlier write must be seen.
+
+    Raises:
+        Transient: keys were still unprocessed after the last attempt.
+    """
+    items: list[dict[str, Any]] = []
+    for part in chunks(keys, MAX_KEYS):
+        items.extend(_one_part(database, table, part, consistent=consistent))
+    return items
+
+
+def _one_part(
+    database: Database, table: str, keys: Sequence[Item], *, consistent: bool
+) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = []
+    request: Any = {table: {"Keys": list(keys), "ConsistentRead": consistent}}
+    for _ in database.backoff.rounds():
+        with translation():
+            answer = database.client.batch_get_item(RequestItems=request)
+        items.extend(answer["Responses"].get(table, []))
+        request = answer.get("UnprocessedKeys")
+        if not request:
+            return items
+    raise Transient("a batch of keys was not read in time")
+
+
+def get_item(
+    database: Database, table: str, key: Item, *, consistent: bool
+) -> dict[str, Any] | None:
+    """Return an item, or None when there is none."""
+    with translation():
+        answer = database.client.get_item(
+            TableName=table, Key=key, ConsistentRead=consistent
+        )
+    return answer.get("Item")

@@ -1,0 +1,34 @@
+"""In-memory implementations of every port: for tests and the simulation.
+
+They keep the ports' contracts, not DynamoDB's or SQS's details, and are
+deterministic: the same calls give the same state in the same order.
+"""
+
+from hourbell.adapters.memory.clocks import FixedClock, SteppedClock
+from hourbell.adapters.memory.directory import MemoryDirectory
+from hourbell.adapters.memory.groups import MemoryShardGroups
+from hourbell.adapters.memory.ids import SeededIds
+from hourbell.adapters.memory.queues import (
+    Delivery,
+    MemoryDeliveryQueues,
+    MemorySweepQueue,
+    MemoryWorkQueue,
+)
+from hourbell.adapters.memory.schedules import MemorySchedules
+from hourbell.adapters.memory.store import MemoryStore
+from hourbell.adapters.memory.timeline import MemoryTimeline
+
+__all__ = [
+    "Delivery",
+    "FixedClock",
+    "MemoryDeliveryQueues",
+    "MemoryDirectory",
+    "MemorySchedules",
+    "MemoryShardGroups",
+    "MemoryStore",
+    "MemorySweepQueue",
+    "MemoryTimeline",
+    "MemoryWorkQueue",
+    "SeededIds",
+    "SteppedClock",
+]

@@ -1,0 +1,82 @@
+"""The timeline in memory."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from hourbell.adapters.memory.store import MemoryStore
+from hourbell.domain.occurrence import (
+    TRANSITIONS,
+    Occurrence,
+    RowKey,
+    partition_of,
+)
+from hourbell.usecases.ports import Change, Page, Write
+
+
+class MemoryTimeline:
+    """The `Timeline` port on a `MemoryStore`."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+
+    @property
+    def stream(self) -> list[Occurrence]:
+        """New images of all writes so far, oldest first; clear it when read."""
+        return self._store.stream
+
+    def plan(self, rows: Sequence[Occurrence]) -> list[Write]:
+        """Insert rows where their keys are free."""
+        _reject_repeats([row.key for row in rows])
+        return [self._insert(row) for row in rows]
+
+    def move(self, changes: Sequence[Change]) -> list[Write]:
+        """Make conditional transitions.
+
+        Raises:
+            ValueError: a key occurs twice.
+        """
+        _reject_repeats([change.row.key for change in changes])
+        return [self._apply(change) for change in changes]
+
+    def page(
+        self,
+        bucket: str,
+        shard: int,
+        *,
+        after: RowKey | None = None,
+        limit: int = 1000,
+        consistent: bool = False,
+    ) -> Page:
+        """Return up to `limit` rows that come after `after`, in key order."""
+        del consistent
+        rows = self._store.rows.get(partition_of(bucket, shard), {})
+        first = "" if after is None else after.sort
+        sorts = sorted(sort for sort in rows if sort > first)
+        found = tuple(rows[sort] for sort in sorts[:limit])
+        more = len(sorts) > limit
+        return Page(found, found[-1].key if more else None)
+
+    def read(self, keys: Iterable[RowKey]) -> dict[RowKey, Occurrence]:
+        """Return those of the rows that exist."""
+        found = {key: self._store.row(key) for key in keys}
+        return {key: row for key, row in found.items() if row is not None}
+
+    def _insert(self, row: Occurrence) -> Write:
+        if self._store.row(row.key) is not None:
+            return Write.EXISTS
+        self._store.put_row(row)
+        return Write.APPLIED
+
+    def _apply(self, change: Change) -> Write:
+        stored = self._store.row(change.row.key)
+        move = TRANSITIONS[change.transition]
+        if stored is None or stored.state not in move.sources:
+            return Write.LOST
+        written = {name: getattr(change.row, name) for name in move.writes}
+        self._store.put_row(replace(stored, state=move.target, **written))
+        return Write.APPLIED
+
+
+def _reject_repeats(keys: list[RowKey]) -> None:
+    if len(set(keys)) != len(keys):
+        raise ValueError("a row key occurs twice in one call")

@@ -1,0 +1,81 @@
+"""The messages of the internal queues.
+
+Each carries its schema version; code reads this one and the one before, so that old
+and new functions run side by side during a deploy.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from hourbell.domain.errors import InvalidInput, Permanent
+from hourbell.domain.instants import format_instant, parse_instant
+from hourbell.domain.occurrence import RowKey
+from hourbell.usecases.ports import GroupWork
+
+SCHEMA: Final = 1
+_READABLE: Final = frozenset({SCHEMA, SCHEMA - 1})
+
+MAX_KEYS: Final = 50
+"""Keys in one message of the sweep queue."""
+
+
+def encode_work(work: GroupWork) -> str:
+    """Write the order to scan a shard group."""
+    return _write({"group": work.group, "tick": format_instant(work.tick)})
+
+
+def decode_work(text: str) -> GroupWork:
+    """Read the order to scan a shard group.
+
+    Raises:
+        Permanent: the text is no such message.
+    """
+    members = _read(text)
+    try:
+        return GroupWork(
+            int(members["group"]), parse_instant(members["tick"], field="tick")
+        )
+    except (InvalidInput, KeyError, TypeError, ValueError) as error:
+        raise _unreadable() from error
+
+
+def encode_keys(keys: Sequence[RowKey]) -> str:
+    """Write keys of outbox records, up to 50."""
+    return _write({"keys": [[key.partition, key.sort] for key in keys]})
+
+
+def decode_keys(text: str) -> tuple[RowKey, ...]:
+    """Read keys of outbox records.
+
+    Raises:
+        Permanent: the text is no such message.
+    """
+    members = _read(text)
+    try:
+        return tuple(
+            RowKey.parse(partition, sort) for partition, sort in members["keys"]
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise _unreadable() from error
+
+
+def _write(members: dict[str, Any]) -> str:
+    return json.dumps({"schema": SCHEMA, **members}, separators=(",", ":"))
+
+
+def _read(text: str) -> dict[str, Any]:
+    try:
+        members = json.loads(text)
+    except ValueError as error:
+        raise _unreadable() from error
+    if not isinstance(members, dict) or members.get("schema") not in _READABLE:
+        raise _unreadable()
+    return members
+
+
+def _unreadable() -> Permanent:
+    return Permanent(
+        "an internal message is not one that this code reads",
+        code="unreadable_message",
+    )

@@ -1,0 +1,179 @@
+"""The ports on each kind of adapter, with probes for what lies behind them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hourbell.adapters.backoff import Backoff
+from hourbell.adapters.dynamodb import (
+    Database,
+    DynamoDirectory,
+    DynamoSchedules,
+    DynamoShardGroups,
+    DynamoTimeline,
+)
+from hourbell.adapters.dynamodb.row_items import encode_occurrence
+from hourbell.adapters.memory import (
+    FixedClock,
+    MemoryDeliveryQueues,
+    MemoryDirectory,
+    MemorySchedules,
+    MemoryShardGroups,
+    MemoryStore,
+    MemorySweepQueue,
+    MemoryTimeline,
+    MemoryWorkQueue,
+)
+from hourbell.adapters.sqs import (
+    SqsDeliveryQueues,
+    SqsSweepQueue,
+    SqsWorkQueue,
+    decode_keys,
+    decode_work,
+)
+from hourbell.domain.occurrence import Occurrence, RowKey
+from hourbell.usecases.ports import (
+    DeliveryQueues,
+    Directory,
+    GroupWork,
+    Schedules,
+    ShardGroups,
+    SweepQueue,
+    Timeline,
+    WorkQueue,
+)
+
+from tests.conformance.samples import NOW
+
+QUEUES = ("premium-strict", "basic-flexible")
+
+
+@dataclass(frozen=True)
+class World:
+    """The ports on tables, and how to look behind them.
+
+    Attributes:
+        seed: writes rows past the port.
+        fresh_groups: makes another process's view of the shard groups.
+    """
+
+    clock: FixedClock
+    schedules: Schedules
+    timeline: Timeline
+    directory: Directory
+    groups: ShardGroups
+    seed: Callable[[Sequence[Occurrence]], None]
+    fresh_groups: Callable[[], ShardGroups]
+
+
+@dataclass(frozen=True)
+class Queues:
+    """The queue ports, and how to look behind them.
+
+    Attributes:
+        bodies: takes the bodies of a delivery queue's visible messages.
+        works: takes the messages of the work queue.
+        sweeps: takes the messages of the sweep queue.
+    """
+
+    deliveries: DeliveryQueues
+    work: WorkQueue
+    sweep: SweepQueue
+    bodies: Callable[[str], list[str]]
+    works: Callable[[], list[GroupWork]]
+    sweeps: Callable[[], list[tuple[RowKey, ...]]]
+
+
+def memory_world() -> World:
+    """Return the ports on tables, in memory."""
+    store = MemoryStore()
+
+    def seed(rows: Sequence[Occurrence]) -> None:
+        for row in rows:
+            store.put_row(row)
+
+    return World(
+        FixedClock(NOW),
+        MemorySchedules(store),
+        MemoryTimeline(store),
+        MemoryDirectory(store),
+        MemoryShardGroups(store),
+        seed,
+        lambda: MemoryShardGroups(store),
+    )
+
+
+def memory_queues() -> Queues:
+    """Return the queue ports in memory."""
+    deliveries = MemoryDeliveryQueues(FixedClock(NOW), QUEUES)
+    work, sweep = MemoryWorkQueue(), MemorySweepQueue()
+
+    def bodies(queue: str) -> list[str]:
+        return [each.entry.body for each in deliveries.receive(queue, 100)]
+
+    return Queues(deliveries, work, sweep, bodies, work.take, sweep.take)
+
+
+def dynamo_world(database: Database) -> World:
+    """Return the ports on DynamoDB; the tables are there already."""
+    clock = FixedClock(NOW)
+
+    def seed(rows: Sequence[Occurrence]) -> None:
+        for row in rows:
+            database.client.put_item(
+                TableName=database.tables.timeline, Item=encode_occurrence(row)
+            )
+
+    return World(
+        clock,
+        DynamoSchedules(database),
+        DynamoTimeline(database),
+        DynamoDirectory(database, clock),
+        DynamoShardGroups(database),
+        seed,
+        lambda: DynamoShardGroups(database),
+    )
+
+
+def sqs_queues(client: Any, prefix: str) -> Queues:
+    """Return the queue ports on SQS, on new queues."""
+    urls = {key: _create_queue(client, f"{prefix}-{key}") for key in QUEUES}
+    work = _create_queue(client, f"{prefix}-work")
+    sweep = _create_queue(client, f"{prefix}-sweep")
+    return Queues(
+        SqsDeliveryQueues(client, urls),
+        SqsWorkQueue(client, work),
+        SqsSweepQueue(client, sweep),
+        lambda queue: _take(client, urls[queue]),
+        lambda: [decode_work(body) for body in _take(client, work)],
+        lambda: [decode_keys(body) for body in _take(client, sweep)],
+    )
+
+
+def still_backoff(**settings: Any) -> Backoff:
+    """Return a backoff that never really waits."""
+    return Backoff(
+        sleep=lambda _seconds: None,
+        uniform=lambda _low, high: high,
+        monotonic=lambda: 0.0,
+        **settings,
+    )
+
+
+def _create_queue(sqs: Any, name: str) -> str:
+    url: str = sqs.create_queue(QueueName=name)["QueueUrl"]
+    return url
+
+
+def _take(sqs: Any, url: str) -> list[str]:
+    bodies: list[str] = []
+    while True:
+        answer = sqs.receive_message(
+            QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=0
+        )
+        messages = answer.get("Messages", [])
+        if not messages:
+            return bodies
+        for message in messages:
+            bodies.append(message["Body"])
+            sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
