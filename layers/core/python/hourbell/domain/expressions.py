@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar, Final, Literal
 
-from hourbell.domain.zones import FIRST_YEAR, LAST_YEAR
+from hourbell.domain.zones import FIRST_YEAR, LAST_YEAR, TICK
 
 Syntax = Literal["unix", "aws"]
 
@@ -114,6 +114,17 @@ class CronExpression:
             )
         return self._last_before_month(year, month)
 
+    def walls_between(
+        self, start: datetime, end: datetime, limit: int
+    ) -> tuple[datetime, ...]:
+        """Return up to `limit` matching local times in [start, end)."""
+        walls: list[datetime] = []
+        wall = self.next_wall(start - TICK)
+        while wall is not None and wall < end and len(walls) < limit:
+            walls.append(wall)
+            wall = self.next_wall(wall)
+        return tuple(walls)
+
     def _days_of(self, year: int, month: int) -> int:
         index = year - FIRST_YEAR
         if index < 0 or not (self.years >> index & 1 and self.months >> month & 1):
@@ -137,7 +148,10 @@ class CronExpression:
     def _last_before_month(self, year: int, month: int) -> datetime | None:
         if year > LAST_YEAR:
             year, month = LAST_YEAR, 13
-        while rest := self.years & (2 << max(year - FIRST_YEAR, -1)) - 1:
+        while year >= FIRST_YEAR:
+            rest = self.years & (2 << year - FIRST_YEAR) - 1
+            if not rest:
+                break
             latest = FIRST_YEAR + _highest(rest)
             if latest < year:
                 year, month = latest, 13

@@ -15,6 +15,7 @@ _INSTANT: Final = re.compile(
     re.ASCII,
 )
 _COMPACT: Final = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z", re.ASCII)
+_LAST_SECOND: Final = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 _EXAMPLE: Final = "2026-03-09T06:30:00Z"
 
 
@@ -115,11 +116,15 @@ def floor_minute(instant: datetime) -> datetime:
 
 
 def ceil_second(instant: datetime) -> datetime:
-    """Return the instant, or the next whole second if it has a fraction."""
+    """Return the instant, or the next whole second if it has a fraction.
+
+    The very last second that a datetime can hold has no next one: it is cut instead.
+    """
     utc = to_utc(instant)
-    if not utc.microsecond:
-        return utc
-    return utc.replace(microsecond=0) + timedelta(seconds=1)
+    whole = utc.replace(microsecond=0)
+    if whole in {utc, _LAST_SECOND}:
+        return whole
+    return whole + timedelta(seconds=1)
 
 
 def _offset_zone(parts: re.Match[str]) -> timezone:

@@ -21,6 +21,7 @@ from hourbell.domain.zones import (
     EPOCH,
     FIRST_YEAR,
     LAST_YEAR,
+    MARGIN,
     TICK,
     Fold,
     Gap,
@@ -34,9 +35,7 @@ EARLIEST: Final = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC) - timedelta(days=2)
 LATEST: Final = datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC) + timedelta(days=2)
 """No time lies outside these instants, whatever the zone."""
 
-# A jump over segments keeps this distance: no offset and no change of one is longer.
-_MARGIN: Final = timedelta(days=3)
-_FAR: Final = 2 * _MARGIN
+_FAR: Final = 2 * MARGIN
 
 _UNKNOWN: Final = datetime.min
 
@@ -164,17 +163,6 @@ class CronTimes:
         known = wall > segment.repeated_until
         return self._previous_beyond(segment, found if known else _UNKNOWN)
 
-    def walls_between(
-        self, start: datetime, end: datetime, limit: int
-    ) -> list[datetime]:
-        """Return up to `limit` matching local times in [start, end), zone ignored."""
-        walls: list[datetime] = []
-        wall = self._expression.next_wall(start - TICK)
-        while wall is not None and wall < end and len(walls) < limit:
-            walls.append(wall)
-            wall = self._expression.next_wall(wall)
-        return walls
-
     def _look_at(self, segment: Segment) -> "_View":
         low, high = self._bounds(segment)
         view = (segment.start, segment.end, segment.epoch, low, high, segment)
@@ -194,9 +182,12 @@ class CronTimes:
             found: the next matching local time if the zone had no more transitions.
         """
         while found is not None:
-            if found - segment.wall_end > _FAR and found is not _UNKNOWN:
+            if found is not _UNKNOWN and found - segment.wall_end > _FAR:
+                if self._skipped(found):
+                    found = self._expression.next_wall(found)
+                    continue
                 # Nothing matches in between: go on shortly before it.
-                following = self._segments.at(found.replace(tzinfo=UTC) - _MARGIN)
+                following = self._segments.at(found.replace(tzinfo=UTC) - MARGIN)
             else:
                 following = self._segments.after(segment)
                 if following is not None and self._moved(segment, following):
@@ -215,8 +206,11 @@ class CronTimes:
     ) -> datetime | None:
         """Return the last time before the start of a segment, or at it after a gap."""
         while found is not None:
-            if segment.wall_start - found > _FAR and found is not _UNKNOWN:
-                preceding = self._segments.at(found.replace(tzinfo=UTC) + _MARGIN)
+            if found is not _UNKNOWN and segment.wall_start - found > _FAR:
+                if self._skipped(found):
+                    found = self._expression.previous_wall(found)
+                    continue
+                preceding = self._segments.at(found.replace(tzinfo=UTC) + MARGIN)
             else:
                 preceding = self._segments.before(segment)
                 if preceding is not None and self._moved(preceding, segment):
@@ -230,12 +224,19 @@ class CronTimes:
                 return segment.instant(found)
         return None
 
+    def _skipped(self, wall: datetime) -> bool:
+        """Tell whether a local time is lost, without working out its year's segments.
+
+        An expression can mean a gap every year: it has many such times and no other.
+        """
+        return not self._moves and self._segments.misses(wall)
+
     def _moved(self, segment: Segment, following: Segment) -> bool:
         """Tell whether a local time lost in the gap between two segments counts."""
         gap_start, gap_end = segment.wall_end, following.wall_start
         if not self._moves or gap_end <= gap_start:
             return False
-        return bool(self.walls_between(gap_start, gap_end, 1))
+        return bool(self._expression.walls_between(gap_start, gap_end, 1))
 
 
 _View = tuple[datetime, datetime, datetime, datetime, datetime, Segment]

@@ -259,29 +259,37 @@ def _bind(timing: Timing) -> _Bound:
 
 
 def _anchor_of(timing: Timing, expression: Expression) -> datetime | None:
+    if expression.kind != "rate":
+        return None
     anchor = timing.anchor or timing.start_at
-    if anchor is None and expression.kind == "rate":
+    if anchor is None:
         message = "A rate needs an anchor or a start_at to count from."
         raise InvalidInput.of("anchor", "missing", message)
-    return anchor and to_utc(anchor)
+    return ceil_second(anchor)
 
 
 def _skip(bound: _Bound, found: datetime | None) -> datetime | None:
     """Move a time on until its local date is not excluded."""
     while found is not None and (dates := _excluded(bound, found)) is not None:
-        midnight = datetime.combine(dates.last + _DAY, datetime.min.time())
-        reached = bound.clock.reach(midnight, found)
-        found = None if reached is None else bound.times.next(reached - TICK)
+        outside = bound.clock.first_outside(*_midnights(dates), found)
+        found = None if outside is None else bound.times.next(outside - TICK)
     return found
 
 
 def _skip_back(bound: _Bound, found: datetime | None) -> datetime | None:
     """Move a time back until its local date is not excluded."""
     while found is not None and (dates := _excluded(bound, found)) is not None:
-        midnight = datetime.combine(dates.first, datetime.min.time())
-        left = bound.clock.leave(midnight, found)
-        found = None if left is None else bound.times.previous(left + TICK)
+        outside = bound.clock.last_outside(*_midnights(dates), found)
+        found = None if outside is None else bound.times.previous(outside + TICK)
     return found
+
+
+def _midnights(dates: DateRange) -> tuple[datetime, datetime]:
+    midnight = datetime.min.time()
+    return (
+        datetime.combine(dates.first, midnight),
+        datetime.combine(dates.last + _DAY, midnight),
+    )
 
 
 def _excluded(bound: _Bound, instant: datetime) -> DateRange | None:

@@ -73,6 +73,28 @@ class Reader:
                 text = f"{name!r} is not known here; known: {', '.join(allowed)}."
                 self.note(name, "unknown_member", text, name)
 
+    def need(self, name: str, read: Callable[[object, str], _Value]) -> _Value:
+        """Read a member that must be there.
+
+        Raises:
+            InvalidInput: at once if it is missing or wrong, with what was noted.
+        """
+        self.require(name)
+        value = self.get(name, read)
+        if value is None:
+            raise InvalidInput(findings=tuple(self.findings))
+        return value
+
+    def finish(self) -> None:
+        """Raise what was noted, if anything."""
+        if self.findings:
+            raise InvalidInput(findings=tuple(self.findings))
+
+    def require(self, name: str) -> None:
+        """Note a member that is left out or null."""
+        if self._members.get(name) is None:
+            self.note(name, "missing", f"{name} is missing.", "")
+
     def note(self, name: str, code: str, message: str, found: object) -> None:
         """Note what is wrong with a member."""
         error = InvalidInput.of(self.path(name), code, message, found=found)
@@ -103,8 +125,7 @@ def read_timing(members: object, field: str) -> TimingMembers:
         raise wrong_type(field or "timing", members, "an object")
     reader = Reader(members, field)
     reader.refuse_unknown(MEMBERS)
-    if members.get("expression") is None:
-        reader.note("expression", "missing", "The expression is missing.", "")
+    reader.require("expression")
     values = TimingMembers(
         expression=reader.get("expression", read_text) or "",
         zone=_or(reader.get("zone", read_text), "UTC"),
@@ -115,8 +136,7 @@ def read_timing(members: object, field: str) -> TimingMembers:
         anchor=reader.get("anchor", read_instant),
     )
     values["gap"], values["fold"] = reader.get("dst", read_dst) or _NO_DST
-    if reader.findings:
-        raise InvalidInput(findings=tuple(reader.findings))
+    reader.finish()
     return values
 
 
@@ -172,8 +192,7 @@ def read_dst(value: object, field: str) -> tuple[Gap, Fold]:
     reader.refuse_unknown(("gap", "fold"))
     gap = reader.get("gap", lambda text, path: read_choice(Gap, text, path))
     fold = reader.get("fold", lambda text, path: read_choice(Fold, text, path))
-    if reader.findings:
-        raise InvalidInput(findings=tuple(reader.findings))
+    reader.finish()
     return gap or Gap.SKIP, fold or Fold.FIRST
 
 
@@ -195,7 +214,8 @@ def read_choice(kind: type[_Choice], value: object, field: str) -> _Choice:
 def wrong_type(field: str, value: object, wanted: str) -> InvalidInput:
     """Make the error for a JSON value of the wrong type."""
     names = {type(None): "null", bool: "a truth value", int: "a number"}
-    names |= {float: "a number", str: "a string", list: "a list", dict: "an object"}
+    names |= {float: "a decimal number", str: "a string"}
+    names |= {list: "a list", dict: "an object"}
     found = names.get(type(value), type(value).__name__)
     message = f"{field} must be {wanted}; found {found}."
     return InvalidInput.of(field, "wrong_type", message, found=found)
@@ -223,13 +243,9 @@ def _read_range(value: object, field: str) -> DateRange:
         raise wrong_type(field, value, 'a date or an object {"from", "to"}')
     reader = Reader(value, field)
     reader.refuse_unknown(("from", "to"))
-    for name in ("from", "to"):
-        if value.get(name) is None:
-            reader.note(name, "missing", f"{name!r} is missing.", "")
-    first, last = reader.get("from", _read_date), reader.get("to", _read_date)
-    if first is None or last is None or reader.findings:
-        raise InvalidInput(findings=tuple(reader.findings))
-    return DateRange(first, last)
+    dates = DateRange(reader.need("from", _read_date), reader.need("to", _read_date))
+    reader.finish()
+    return dates
 
 
 def _read_date(value: object, field: str) -> date:

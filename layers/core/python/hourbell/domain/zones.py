@@ -40,6 +40,9 @@ _EPOCH_WALL: Final = datetime(1970, 1, 1)
 TICK: Final = timedelta(microseconds=1)
 """The smallest step of an instant."""
 
+MARGIN: Final = timedelta(days=3)
+"""More than any offset and any change of one: what a jump over segments keeps."""
+
 # No two changes of an offset since 1970 are closer together than 6.9 days (a test
 # reads them all from the data files), so a five-day step misses none.
 _PROBE: Final = timedelta(days=5)
@@ -162,32 +165,53 @@ class ZoneClock:
         """Return the segment before."""
         return self.at(segment.start - TICK)
 
-    def reach(self, wall: datetime, after: datetime) -> datetime | None:
-        """Return the first instant after `after` whose local time is `wall` or later.
+    def misses(self, wall: datetime) -> bool:
+        """Tell whether a naive local time lies in a gap."""
+        return _offset_of(wall, self._info, 0) < _offset_of(wall, self._info, 1)
 
-        Both sides of a fold count. None if there is none in the years kept.
+    def first_outside(
+        self, low: datetime, high: datetime, after: datetime
+    ) -> datetime | None:
+        """Return the first instant after `after` with a local time not in [low, high).
+
+        A fold may show the time before `low` again. None beyond the years kept.
         """
-        # No offset exceeds a day, so nothing before this instant can qualify.
-        early = max(after, wall.replace(tzinfo=UTC) - timedelta(days=1))
-        segment = self.at(early)
+        segment, instant = self.at(after), after + TICK
         while segment is not None:
-            if segment.wall_end > wall and segment.end > after + TICK:
-                return max(segment.start, segment.instant(wall), after + TICK)
-            segment = self.after(segment)
+            if not low <= segment.wall(instant) < high:
+                return instant
+            if high < segment.wall_end:
+                return segment.instant(high)
+            deep = segment.wall_end - low > MARGIN
+            if deep and high - segment.wall_end > 2 * MARGIN:
+                # No fold reaches back that far: go on shortly before the end.
+                segment = self.at(high.replace(tzinfo=UTC) - MARGIN)
+            else:
+                segment = self.after(segment)
+            instant = segment.start if segment else instant
         return None
 
-    def leave(self, wall: datetime, before: datetime) -> datetime | None:
-        """Return the last instant before `before` whose local time is before `wall`.
+    def last_outside(
+        self, low: datetime, high: datetime, before: datetime
+    ) -> datetime | None:
+        """Return the last instant before `before` with a local time not in [low, high).
 
-        None if there is none in the years kept.
+        A fold may have shown the time from `high` on already. None beyond the years
+        kept.
         """
-        late = min(before, wall.replace(tzinfo=UTC) + timedelta(days=1))
-        segment = self.at(late - TICK)
+        instant = before - TICK
+        segment = self.at(instant)
         while segment is not None:
-            if segment.wall_start < wall:
-                left = segment.instant(min(wall, segment.wall_end))
-                return min(left, before) - TICK
-            segment = self.before(segment)
+            if not low <= segment.wall(instant) < high:
+                return instant
+            if low > segment.wall_start:
+                return segment.instant(low) - TICK
+            deep = high - segment.wall_start > MARGIN
+            if deep and segment.wall_start - low > 2 * MARGIN:
+                segment = self.at(low.replace(tzinfo=UTC) + MARGIN)
+            else:
+                segment = self.before(segment)
+            instant = segment.end - TICK if segment else instant
         return None
 
     def _find(self, year: int) -> Iterator[Segment]:
@@ -311,8 +335,9 @@ def _transitions(
     segments: ZoneClock, start: datetime, end: datetime
 ) -> Iterator[Transition]:
     earliest = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC)
+    latest = datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC)
     segment = segments.at(max(start, earliest))
-    while segment is not None and segment.end <= end:
+    while segment is not None and segment.end <= min(end, latest):
         following = segments.after(segment)
         if following is not None and following.offset != segment.offset:
             forward = following.offset > segment.offset

@@ -31,14 +31,11 @@ class Registry:
 
     Attributes:
         plane: stores and shards, and the materializing of what is due soon.
-        ensured: groups whose record this process has made sure of; records are
-            never deleted, so each is asked for once.
     """
 
     plane: Plane
     groups: ShardGroups
     ids: Ids
-    ensured: set[int] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +109,8 @@ def create_schedule(
     version = _first_version(schedule_id, caller, request, now)
     schedule = _schedule(version, request)
     first = _first_occurrence(registry, version)
-    _ensure_group(registry, first, now)
+    group = registry.plane.shard_map.group_of(first.shard)
+    registry.groups.ensure(group, floor_minute(now) - WATERMARK_LAG)
     answer = registry.plane.schedules.create(schedule, version, first)
     if answer is Write.APPLIED:
         near = _materialize(registry, first, now)
@@ -215,13 +213,6 @@ def _first_occurrence(registry: Registry, version: Version) -> Occurrence:
     )
 
 
-def _ensure_group(registry: Registry, first: Occurrence, now: datetime) -> None:
-    group = registry.plane.shard_map.group_of(first.shard)
-    if group not in registry.ensured:
-        registry.groups.ensure(group, floor_minute(now) - WATERMARK_LAG)
-        registry.ensured.add(group)
-
-
 def _materialize(registry: Registry, first: Occurrence, now: datetime) -> bool:
     """Take the first row through the steps if it is near; tell whether all went."""
     try:
@@ -263,4 +254,5 @@ def _replay(
     first = _first_occurrence(registry, version)
     row = registry.plane.timeline.read([first.key]).get(first.key)
     near = True if row is None else _materialize(registry, row, now)
-    return Created(_schedule(version, request), version, first, True, near)
+    schedule = _schedule(version, request)
+    return Created(schedule, version, first, replayed=True, materialized=near)

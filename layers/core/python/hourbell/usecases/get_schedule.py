@@ -98,9 +98,7 @@ def get_schedule(
         if instant in past and not is_beyond
     ]
     active = schedule.state is ScheduleState.ACTIVE
-    return ScheduleView(
-        schedule, version, following if active else None, tuple(latest)
-    )
+    return ScheduleView(schedule, version, following if active else None, tuple(latest))
 
 
 def _version(library: Library, schedule: Schedule) -> Version:

@@ -9,7 +9,7 @@ from hourbell.usecases.ports import Directory
 
 # arn:<partition>:<iam or sts>::<account>:<kind>/<rest>. A root ARN has no slash, so
 # that the account's root user, which cannot be told from its keys, never matches.
-_ARN = re.compile(r"arn:aws[a-z-]*:(iam|sts)::(\d{12}):([a-z-]+)/(.+)")
+_ARN = re.compile(r"arn:aws[a-z-]*:(iam|sts)::([0-9]{12}):([a-z-]+)/(.+)")
 
 _UNKNOWN = "The caller's IAM identity is not registered with a tenant."
 

@@ -1,0 +1,1 @@
+"""The local stack: the whole system on an embedded engine."""
