@@ -186,6 +186,8 @@ class Functions(Construct):
             "HOURBELL_HORIZON_SECONDS": str(self._settings.horizon_seconds),
             "POWERTOOLS_SERVICE_NAME": self._settings.name(name),
             "POWERTOOLS_METRICS_NAMESPACE": "Hourbell",
+            # Said, not left to the default: an engine's own LOG_LEVEL is inherited.
+            "POWERTOOLS_LOG_LEVEL": "INFO",
         }
 
 
