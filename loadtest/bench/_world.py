@@ -1,0 +1,293 @@
+"""Hourbell's use cases on an engine's tables and queues, with a clock that is set.
+
+One world is one set of tables and queues. A step of it is one minute: the tick, one
+pass per shard group, and the relay of what the table's stream brings.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, cast
+
+from hourbell.adapters.dynamodb import (
+    Database,
+    DynamoDirectory,
+    DynamoSchedules,
+    DynamoShardGroups,
+    DynamoTimeline,
+)
+from hourbell.adapters.dynamodb import connect as connect_database
+from hourbell.adapters.dynamodb.packed import RowWriter
+from hourbell.adapters.dynamodb.row_items import decode_occurrence
+from hourbell.adapters.dynamodb.tables import create_tables
+from hourbell.adapters.memory import FixedClock, SeededIds
+from hourbell.adapters.metering import CapacityMeter
+from hourbell.adapters.sqs import (
+    SqsDeliveryQueues,
+    SqsSweepQueue,
+    SqsWorkQueue,
+    decode_work,
+)
+from hourbell.adapters.sqs import connect as connect_sqs
+from hourbell.domain.definition import Handler, Tenant, Tier
+from hourbell.domain.occurrence import Lane, Occurrence, State
+from hourbell.domain.schedule import Timing
+from hourbell.domain.shards import ShardMap
+from hourbell.usecases.create_schedule import NewSchedule, Registry, create_schedule
+from hourbell.usecases.identify import identify
+from hourbell.usecases.materialize import Plane
+from hourbell.usecases.relay import Outbox, relay_rows
+from hourbell.usecases.scan import run_pass
+from hourbell.usecases.tick import tick
+
+from loadtest.bench._sizes import BatchReads, largest_item_bytes
+
+if TYPE_CHECKING:
+    import boto3
+
+# In the future, so that no row's expiry is past by the engine's own clock; and 20 s
+# after the minute, since a tick never comes on it.
+START = datetime(2040, 1, 2, 0, 0, 20, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+HORIZON = timedelta(seconds=180)
+SHARDS, GROUPS = 16, 4
+STREAM_BATCH = 100
+USER = "arn:aws:iam::000000000000:user/bench"
+EMPTY_READS = 2
+
+
+@dataclass(slots=True)
+class Usage:
+    """What a phase cost.
+
+    Attributes:
+        write_units: by table and operation.
+        read_units: by table and operation.
+        calls: API calls by service and operation.
+    """
+
+    write_units: Counter[str] = field(default_factory=Counter)
+    read_units: Counter[str] = field(default_factory=Counter)
+    calls: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: "Usage") -> None:
+        """Add another phase's cost."""
+        self.write_units.update(other.write_units)
+        self.read_units.update(other.read_units)
+        self.calls.update(other.calls)
+
+
+@dataclass(slots=True)
+class Minutes:
+    """What some steps did.
+
+    Attributes:
+        delivered: occurrences whose send was acknowledged.
+        phases: cost by phase: `tick`, `pass`, `relay`.
+    """
+
+    delivered: int = 0
+    phases: dict[str, Usage] = field(default_factory=dict)
+
+    @property
+    def total(self) -> Usage:
+        """The cost of all phases."""
+        total = Usage()
+        for usage in self.phases.values():
+            total.add(usage)
+        return total
+
+
+class World:
+    """One set of tables and queues, and the use cases on them."""
+
+    def __init__(
+        self,
+        session: "boto3.Session",
+        prefix: str,
+        writer: Callable[[Database], RowWriter] | None = None,
+    ) -> None:
+        """Create tables and queues.
+
+        Args:
+            session: reaches the engine.
+            prefix: tells this world's tables and queues from another's.
+            writer: how rows are written; packed when None.
+        """
+        self._prefix = prefix
+        self._meter = CapacityMeter()
+        self._clock = FixedClock(START)
+        self._plain = session.client("dynamodb")
+        tables = self._tables = create_tables(self._plain, prefix)
+        database = connect_database(tables, meter=self._meter, session=session)
+        self._batch_reads = BatchReads(database.client)
+        self._timeline = DynamoTimeline(database, writer(database) if writer else None)
+        self._schedules = DynamoSchedules(database)
+        self._directory = DynamoDirectory(database, self._clock)
+        self._groups = DynamoShardGroups(database)
+        self._shard_map = ShardMap.constant(SHARDS, GROUPS)
+        self._plane = Plane(
+            self._schedules, self._timeline, self._directory, self._shard_map, HORIZON
+        )
+        self._open_queues(session)
+        self._stream = _Stream(session, tables.timeline)
+
+    def create(self, schedules: int) -> Usage:
+        """Create schedules of every minute, with default attributes; return the cost.
+
+        What the creating calls materialize is relayed, and counted here too.
+        """
+        registry = Registry(self._plane, self._groups, SeededIds(1))
+        for place, tier in enumerate(Tier):
+            tenant = Tenant(f"tenant-{tier}", tier)
+            principal = f"000000000000:user/bench-{place}"
+            self._directory.register_tenant(tenant, [principal])
+            self._directory.register_handler(Handler(tenant.tenant_id, "send"))
+        usage = Usage()
+        with self._measured(usage):
+            for number in range(schedules):
+                caller = identify(self._directory, f"{USER}-{number % len(Tier)}")
+                timing = Timing("* * * * *", "America/New_York")
+                request = NewSchedule(f"bench-{number}", timing, "send", "0" * 64)
+                create_schedule(registry, caller, request, self._clock.now())
+            self._relay()
+        return usage
+
+    def run(self, minutes: int) -> Minutes:
+        """Go on by some minutes; return what was done and what it cost."""
+        done = Minutes(phases={"tick": Usage(), "pass": Usage(), "relay": Usage()})
+        for _ in range(minutes):
+            self._clock.advance(MINUTE)
+            with self._measured(done.phases["tick"]):
+                tick(self._work_queue, self._shard_map, self._clock.now())
+            with self._measured(done.phases["pass"]):
+                self._scan()
+            with self._measured(done.phases["relay"]):
+                done.delivered += self._relay()
+        return done
+
+    def largest_items(self) -> dict[str, int]:
+        """Return the billed size of each table's largest item, in bytes."""
+        return {
+            name: largest_item_bytes(self._plain, getattr(self._tables, name))
+            for name in ("schedules", "timeline", "control")
+        }
+
+    def _open_queues(self, session: "boto3.Session") -> None:
+        plain = session.client("sqs")
+        names = [f"{tier}-{lane}" for tier in Tier for lane in Lane]
+        urls = {
+            name: plain.create_queue(QueueName=f"{self._prefix}-{name}")["QueueUrl"]
+            for name in (*names, "work", "sweep")
+        }
+        metered = connect_sqs(meter=self._meter, session=session)
+        self._receiver, self._work_url = plain, urls["work"]
+        self._work_queue = SqsWorkQueue(metered, urls["work"])
+        self._sweep_queue = SqsSweepQueue(metered, urls["sweep"])
+        self._outbox = Outbox(
+            self._schedules,
+            self._timeline,
+            SqsDeliveryQueues(metered, urls),
+            self._clock,
+        )
+
+    def _scan(self) -> None:
+        """Take the orders as Lambda's poller does (unmetered), and work them off."""
+        for place in range(GROUPS):
+            answer = self._receiver.receive_message(QueueUrl=self._work_url)
+            [order] = answer["Messages"]
+            report = run_pass(
+                self._plane,
+                self._groups,
+                self._sweep_queue,
+                decode_work(order["Body"]),
+                self._clock,
+                holder=f"bench-{self._clock.now():%H%M}-{place}",
+            )
+            if not (report.leased and report.finished and report.kept) or report.swept:
+                raise RuntimeError(f"the pass did not go as it must: {report}")
+            self._receiver.delete_message(
+                QueueUrl=self._work_url, ReceiptHandle=order["ReceiptHandle"]
+            )
+
+    def _relay(self) -> int:
+        """Relay what the stream brings, in batches of its mapping's size."""
+        delivered = 0
+        for batch in self._stream.batches():
+            report = relay_rows(self._outbox, batch)
+            if report.unsettled:
+                raise RuntimeError(f"the relay left {len(report.unsettled)} records")
+            delivered += len(report.deliveries)
+        return delivered
+
+    @contextmanager
+    def _measured(self, usage: Usage) -> Iterator[None]:
+        self._meter.reset()
+        self._batch_reads.units.clear()
+        yield
+        usage.add(self._taken())
+
+    def _taken(self) -> Usage:
+        """Return what the meter shows, tables by their logical names."""
+
+        def named(key: tuple[str, str]) -> str:
+            return f"{key[0].removeprefix(self._prefix).lstrip('-')}.{key[1]}"
+
+        meter = self._meter
+        reads = {
+            (table, "BatchGetItem"): units
+            for table, units in self._batch_reads.units.items()
+        } | meter.read_units
+        return Usage(
+            _counter({named(key): units for key, units in meter.write_units.items()}),
+            _counter({named(key): units for key, units in reads.items()}),
+            _counter({named(key): count for key, count in meter.calls.items()}),
+        )
+
+
+def _counter(counted: Mapping[str, float]) -> "Counter[str]":
+    # Counter adds up fractions as well as it does whole numbers.
+    return cast("Counter[str]", Counter(counted))
+
+
+class _Stream:
+    """Reads the timeline's stream to its present end, as often as asked."""
+
+    def __init__(self, session: "boto3.Session", table: str) -> None:
+        self._client = session.client("dynamodbstreams")
+        arn = self._client.list_streams(TableName=table)["Streams"][0]["StreamArn"]
+        description: Any = self._client.describe_stream(StreamArn=arn)
+        self._iterators = [
+            self._client.get_shard_iterator(
+                StreamArn=arn,
+                ShardId=shard["ShardId"],
+                ShardIteratorType="TRIM_HORIZON",
+            )["ShardIterator"]
+            for shard in description["StreamDescription"]["Shards"]
+        ]
+
+    def batches(self) -> Iterator[list[Occurrence]]:
+        """Yield the new outbox records; Lambda's filter lets no others through."""
+        for place in range(len(self._iterators)):
+            waiting: list[Occurrence] = []
+            for row in self._rows(place):
+                if row.state is State.SCHEDULED:
+                    waiting.append(row)
+                if len(waiting) == STREAM_BATCH:
+                    yield waiting
+                    waiting = []
+            if waiting:
+                yield waiting
+
+    def _rows(self, place: int) -> Iterator[Occurrence]:
+        empty = 0
+        while empty < EMPTY_READS:
+            answer: Any = self._client.get_records(
+                ShardIterator=self._iterators[place], Limit=1000
+            )
+            self._iterators[place] = answer["NextShardIterator"]
+            empty = 0 if answer["Records"] else empty + 1
+            for record in answer["Records"]:
+                yield decode_occurrence(record["dynamodb"]["NewImage"])
