@@ -18,9 +18,9 @@ from hourbell.usecases.ports import (
     Write,
 )
 
-# Longer than the materializer may run, so that a lease outlives its holder's work
-# but not two ticks.
-LEASE_DURATION = timedelta(seconds=70)
+# Longer than the materializer may run (50 s), so that a lease outlives its holder's
+# work, and shorter than a tick, so that a dead holder costs one pass.
+LEASE_DURATION = timedelta(seconds=55)
 
 
 @dataclass(frozen=True, slots=True)
