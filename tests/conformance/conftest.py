@@ -96,4 +96,5 @@ def queues(request: pytest.FixtureRequest) -> Iterator[Queues]:
 def fresh_tables(database: Database) -> Database:
     """Create tables under a new prefix, and return the database of them."""
     tables = create_tables(database.client, f"t{next(_numbers)}")
-    return replace(database, tables=tables, backoff=still_backoff())
+    still = still_backoff()
+    return replace(database, tables=tables, backoff=still, contended=still)

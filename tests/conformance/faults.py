@@ -144,7 +144,8 @@ def scripted_database(script: Script, backoff: Backoff | None = None) -> Databas
     """Return a database whose one client meets the script and never retries."""
     client, switch = _client("dynamodb")
     switch.script = script
-    return Database(TABLES, client, client, backoff or still_backoff())
+    pauses = backoff or still_backoff()
+    return Database(TABLES, client, client, pauses, pauses)
 
 
 def scripted_sqs(script: Script) -> Any:

@@ -7,12 +7,14 @@ from hourbell.domain.definition import (
     Definition,
     Schedule,
     ScheduleState,
+    Tracking,
     Version,
     derived_schedule_id,
 )
+from hourbell.domain.dispatch import Dispatch, DispatchKind
 from hourbell.domain.occurrence import Lane, Occurrence, State, Transition, bucket_of
 from hourbell.domain.schedule import Timing
-from hourbell.usecases.ports import Change
+from hourbell.usecases.ports import Change, Succession
 
 DUE = datetime(2026, 3, 9, 6, 30, tzinfo=UTC)
 NOW = datetime(2026, 3, 9, 6, 28, 17, 250_000, tzinfo=UTC)
@@ -79,10 +81,32 @@ def canceling(row: Occurrence, reason: str = "PAUSED") -> Change:
     return Change(target, Transition.CANCEL)
 
 
+def withdrawing(row: Occurrence) -> Change:
+    """Return the change by which a handover cancels an untracked row."""
+    return Change(canceling(row, "SUPERSEDED").row, Transition.WITHDRAW)
+
+
+def recalling(row: Occurrence) -> Change:
+    """Return the change by which a handover cancels a tracked row."""
+    return Change(canceling(row, "SUPERSEDED").row, Transition.RECALL)
+
+
+def dispatch(label: object = "one", due: datetime = DUE, number: int = 2) -> Dispatch:
+    """Return a dispatch row as a handover writes it."""
+    return Dispatch(
+        DispatchKind.HANDOVER, schedule_id(label), number, "acme", due, SHARD, NOW
+    )
+
+
 def definition(payload_json: str = '{"greeting":"grüß dich 👋"}') -> Definition:
     """Return a definition."""
     timing = Timing("30 7 * * MON-FRI", zone="Europe/Berlin", end_at=DUE + 99 * MINUTE)
     return Definition(timing, "reports", payload_json, flexible_window_seconds=60)
+
+
+def name_of(label: object) -> str:
+    """Return the name of the schedule that belongs to a label."""
+    return f"früh/report #{label}"
 
 
 def schedule(label: object = "one") -> Schedule:
@@ -90,7 +114,7 @@ def schedule(label: object = "one") -> Schedule:
     return Schedule(
         schedule_id=schedule_id(label),
         tenant_id="acme",
-        name="früh/report #1",
+        name=name_of(label),
         definition=definition(),
         state=ScheduleState.ACTIVE,
         version=1,
@@ -109,7 +133,7 @@ def version(label: object = "one", number: int = 1) -> Version:
         schedule_id=schedule_id(label),
         version=number,
         tenant_id="acme",
-        name="früh/report #1",
+        name=name_of(label),
         definition=definition(),
         effective_from=NOW,
         tzdb="2026.6",
@@ -119,4 +143,49 @@ def version(label: object = "one", number: int = 1) -> Version:
         source="api 192.0.2.1",
         reason="first",
         body_hash="ab" * 32,
+    )
+
+
+def current(label: object = "one") -> Version:
+    """Return the first version of a schedule as a create stores it."""
+    return replace(version(label), effective_to=None)
+
+
+def succession(
+    label: object = "one",
+    state: ScheduleState = ScheduleState.ACTIVE,
+    *,
+    to: int = 2,
+    revision: int | None = None,
+) -> Succession:
+    """Return the change of a schedule to version `to`, with other timing and tags."""
+    stands = to - 1 if revision is None else revision
+    timing = Timing("0 9 * * *")
+    changed = Definition(timing, "letters", tracking=Tracking.TRACKED)
+    later = NOW + to * MINUTE
+    return Succession(
+        schedule=replace(
+            schedule(label),
+            definition=changed,
+            state=state,
+            version=to,
+            revision=stands + 1,
+            updated_at=later,
+            description="",
+            tags={},
+            home_region="",
+            handover=True,
+        ),
+        version=replace(
+            current(label),
+            version=to,
+            definition=changed,
+            effective_from=None,
+            created_at=later,
+            body_hash=None,
+            state=state,
+        ),
+        ended=replace(current(label), version=to - 1, ends_at=later, ends_as=state),
+        dispatch=dispatch(label, number=to),
+        revision=stands,
     )

@@ -133,3 +133,15 @@ def test_another_holder_with_the_right_generation_is_lost(world: World) -> None:
     lease = held(world, "a")
 
     assert world.groups.release(replace(lease, holder="b"), {}) is Write.LOST
+
+
+def test_a_finished_pass_is_remembered_and_an_unfinished_one_changes_nothing(
+    world: World,
+) -> None:
+    world.groups.ensure(GROUP, FLOOR)
+    lease = held(world, "a")
+    assert lease.passed_at is None
+    world.groups.release(lease, {}, NOW)
+    assert held(world, "b").passed_at == NOW
+    world.groups.release(held(world, "b"), {}, None)
+    assert held(world, "c").passed_at == NOW

@@ -1,7 +1,7 @@
 """The queue ports."""
 
 import pytest
-from hourbell.usecases.ports import Entry, GroupWork, Sent
+from hourbell.usecases.ports import Entry, GroupWork, Probe, Sent
 
 from tests.conformance.samples import MINUTE, NOW, planned
 from tests.conformance.worlds import Queues
@@ -91,3 +91,8 @@ def test_keys_to_sweep_arrive_in_messages_of_up_to_50(queues: Queues) -> None:
     messages = queues.sweeps()
     assert sorted(len(message) for message in messages) == [20, 50, 50]
     assert sorted(key for message in messages for key in message) == sorted(keys)
+
+
+def test_a_probe_tells_whether_a_queue_takes_messages(queues: Queues) -> None:
+    assert queues.probe.verify(queues.arn(QUEUE), "{}") is Probe.ACCEPTED
+    assert queues.probe.verify(queues.arn("no-such"), "{}") is Probe.NOT_FOUND

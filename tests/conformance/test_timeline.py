@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from hourbell.domain.dispatch import Dispatch, DispatchState
 from hourbell.domain.occurrence import (
     TRANSITIONS,
     Lane,
@@ -18,6 +19,8 @@ from hourbell.usecases.ports import Change, Write
 from tests.conformance import samples
 from tests.conformance.samples import BUCKET, SHARD, acknowledging, planned, scheduling
 from tests.conformance.worlds import World
+
+SECOND = timedelta(seconds=1)
 
 
 def stored(world: World, row: Occurrence) -> Occurrence:
@@ -234,3 +237,71 @@ def test_read_takes_more_than_one_batch(world: World) -> None:
     found = world.timeline.read([*(planned(n).key for n in range(150)), row.key])
 
     assert found == {row.key: row}
+
+
+def test_dispatch_rows_come_apart_from_occurrences(world: World) -> None:
+    rows = [planned(n, samples.DUE + n * SECOND) for n in range(4)]
+    dispatches = [samples.dispatch(n, samples.DUE + n * SECOND) for n in range(3)]
+    world.seed([*rows, *dispatches])
+
+    whole = world.timeline.page(BUCKET, SHARD, consistent=True)
+
+    assert list(whole.rows) == rows
+    assert list(whole.dispatches) == dispatches
+    assert whole.after is None
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_pages_give_every_row_of_both_kinds_once(world: World, limit: int) -> None:
+    rows = [planned(n, samples.DUE + n * SECOND) for n in range(3)]
+    dispatches = [samples.dispatch(n, samples.DUE + n * SECOND) for n in range(4)]
+    world.seed([*rows, *dispatches])
+
+    found: list[Occurrence | Dispatch] = []
+    after: RowKey | None = None
+    while True:
+        page = world.timeline.page(BUCKET, SHARD, after=after, limit=limit)
+        assert len(page.rows) + len(page.dispatches) <= limit
+        found += [*page.rows, *page.dispatches]
+        after = page.after
+        if after is None:
+            break
+
+    assert len(found) == len(rows) + len(dispatches)
+    assert set(found) == {*rows, *dispatches}
+
+
+def test_read_leaves_dispatch_rows_out(world: World) -> None:
+    row, dispatch = planned(), samples.dispatch()
+    world.seed([row, dispatch])
+
+    assert world.timeline.read([row.key, dispatch.key]) == {row.key: row}
+
+
+def test_a_dispatch_row_is_settled_once(world: World) -> None:
+    dispatch = samples.dispatch()
+    world.seed([dispatch, planned()])
+    expiry = samples.DUE + timedelta(days=15)
+    done = replace(dispatch, state=DispatchState.DONE, expires_at=expiry)
+
+    assert world.timeline.settle(done) is Write.APPLIED
+
+    page = world.timeline.page(BUCKET, SHARD, consistent=True)
+    assert page.dispatches == (done,)
+    later = replace(done, expires_at=expiry + samples.MINUTE)
+    assert world.timeline.settle(later) is Write.LOST
+    page = world.timeline.page(BUCKET, SHARD, consistent=True)
+    assert page.dispatches == (done,)
+
+
+def test_a_missing_dispatch_row_is_not_settled(world: World) -> None:
+    assert world.timeline.settle(samples.dispatch()) is Write.LOST
+    assert world.timeline.page(BUCKET, SHARD).dispatches == ()
+
+
+def test_a_move_leaves_a_dispatch_row_alone(packed_world: World) -> None:
+    dispatch = samples.dispatch(number=1)
+    packed_world.seed([dispatch])
+
+    assert packed_world.timeline.move([scheduling(planned())]) == [Write.LOST]
+    assert packed_world.timeline.page(BUCKET, SHARD).dispatches == (dispatch,)

@@ -1,5 +1,7 @@
 """Transactions, leases and reads when the service throttles, fails or loses answers."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,11 +12,12 @@ from hourbell.adapters.dynamodb import (
     DynamoShardGroups,
     DynamoTimeline,
 )
+from hourbell.adapters.dynamodb.client import CONTENDED
 from hourbell.adapters.dynamodb.row_items import encode_occurrence, row_item_key
 from hourbell.adapters.memory import FixedClock
-from hourbell.domain.definition import Handler, VersionRef
+from hourbell.domain.definition import Handler, Tenant, Tier, VersionRef
 from hourbell.domain.errors import HourbellError, Permanent, Transient
-from hourbell.usecases.ports import Write
+from hourbell.usecases.ports import Creation, Write
 
 from tests.conformance import samples
 from tests.conformance.faults import (
@@ -40,6 +43,9 @@ def canceled(*codes: str) -> Reaction:
 
 PASSING: dict[str, Reaction] = {
     "conflict": canceled("None", "TransactionConflict", "None"),
+    "conflict before a failed condition": canceled(
+        "None", "TransactionConflict", "None", "ConditionalCheckFailed"
+    ),
     "throttled part": canceled("ThrottlingError", "None", "None"),
     "over capacity": canceled("None", "None", "ProvisionedThroughputExceeded"),
     "throttled": error("ThrottlingException"),
@@ -50,18 +56,21 @@ PASSING: dict[str, Reaction] = {
 }
 
 
-def create(script: Script, **settings: Any) -> Write:
-    database = scripted_database(script, still_backoff(**settings))
+def create_on(database: Database) -> Creation:
     return DynamoSchedules(database).create(
-        samples.schedule(), samples.version(), samples.planned()
+        samples.schedule(), samples.version(), samples.planned(), quota=9
     )
+
+
+def create(script: Script, **settings: Any) -> Creation:
+    return create_on(scripted_database(script, still_backoff(**settings)))
 
 
 @pytest.mark.parametrize("fault", PASSING.values(), ids=PASSING.keys())
 def test_create_is_tried_again_under_the_same_token(fault: Reaction) -> None:
     script = Script(fault, answer({}))
 
-    assert create(script) is Write.APPLIED
+    assert create(script) is Creation.CREATED
     tokens = {request["ClientRequestToken"] for request in script.requests}
     assert len(script.requests) == 2
     assert len(tokens) == 1
@@ -77,10 +86,46 @@ def test_create_that_keeps_failing_is_transient(fault: Reaction) -> None:
     assert script.left == 0
 
 
-def test_create_exists_when_a_condition_failed_whatever_else_did() -> None:
-    fault = canceled("ConditionalCheckFailed", "TransactionConflict", "None")
+FAILED = "ConditionalCheckFailed"
 
-    assert create(Script(fault)) is Write.EXISTS
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        ((FAILED, "TransactionConflict", "None"), Creation.EXISTS),
+        ((FAILED, FAILED, FAILED, FAILED, FAILED), Creation.EXISTS),
+        (("None", FAILED, "None", FAILED, "None"), Creation.EXISTS),
+        (("None", "None", FAILED, "None", FAILED), Creation.EXISTS),
+        (("None", "None", "None", FAILED, FAILED), Creation.NAME_TAKEN),
+        (("None", "None", "None", FAILED, "ThrottlingError"), Creation.NAME_TAKEN),
+        (("None", "None", "None", "None", FAILED), Creation.QUOTA_FULL),
+    ],
+)
+def test_the_first_condition_that_failed_decides_what_became_of_a_create(
+    codes: tuple[str, ...], expected: Creation
+) -> None:
+    script = Script(canceled(*codes))
+
+    assert create(script) is expected
+    assert len(script.requests) == 1
+
+
+def test_conflicts_at_the_counter_are_borne_for_eight_seconds() -> None:
+    pauses: list[float] = []
+    contended = replace(
+        CONTENDED,
+        sleep=pauses.append,
+        uniform=lambda _low, high: high,
+        monotonic=lambda: sum(pauses),
+    )
+    conflict = canceled(*["None"] * 4, "TransactionConflict")
+    database = scripted_database(Script(*[conflict] * 100))
+
+    with pytest.raises(Transient):
+        create_on(replace(database, contended=contended))
+
+    assert 7.5 < sum(pauses) <= 8
+    assert max(pauses) <= 0.4
 
 
 @pytest.mark.parametrize(
@@ -110,13 +155,11 @@ def test_a_lost_answer_to_create_is_no_wrong_exists(engine_database: Database) -
     )
 
     try:
-        written = DynamoSchedules(database).create(
-            samples.schedule(), samples.version(), samples.planned()
-        )
+        created = create_on(database)
     finally:
         script.detach(engine_database.single)
 
-    assert written is Write.APPLIED
+    assert created is Creation.CREATED
     assert DynamoSchedules(engine_database).find(samples.schedule_id("one")) == (
         samples.schedule()
     )
@@ -171,10 +214,19 @@ def calls(database: Database) -> dict[str, Any]:
         "page": lambda: DynamoTimeline(database).page("20260309T0630Z", 1),
         "read": lambda: DynamoTimeline(database).read([planned().key]),
         "find": lambda: schedules.find("sch"),
+        "find_by_name": lambda: schedules.find_by_name("acme", "n"),
+        "version_log": lambda: schedules.version_log("sch"),
+        "listing": lambda: schedules.listing("acme", after=None, limit=5),
+        "count": lambda: schedules.count("acme"),
         "versions": lambda: schedules.versions([VersionRef("s", 1)], consistent=False),
         "tenant_of": lambda: directory.tenant_of("p"),
         "tenants": lambda: directory.tenants(["acme"]),
         "handler": lambda: directory.handler("acme", "h"),
+        "find_tenant": lambda: directory.find_tenant("acme"),
+        "list_tenants": lambda: directory.list_tenants(after=None, limit=5),
+        "principals_of": lambda: directory.principals_of("acme"),
+        "handlers": lambda: directory.handlers("acme", after=None, limit=5),
+        "named_handlers": lambda: directory.named_handlers([("acme", "h")]),
         "ensure": lambda: groups.ensure(1, DUE),
         "acquire": lambda: groups.acquire(1, "a", now=NOW, duration=MINUTE),
     }
@@ -242,3 +294,43 @@ def test_a_handler_that_exists_is_told_by_the_transaction() -> None:
     directory = DynamoDirectory(database, FixedClock(NOW))
 
     assert directory.register_handler(Handler("acme", "h")) is Write.EXISTS
+
+
+WRITES: dict[str, Callable[[Database], Write]] = {
+    "relabel": lambda base: DynamoSchedules(base).relabel(
+        samples.schedule(), revision=1
+    ),
+    "succeed": lambda base: DynamoSchedules(base).succeed(samples.succession()),
+    "take_over": lambda base: DynamoSchedules(base).take_over(
+        replace(samples.current(), version=2), samples.current().ref, None
+    ),
+    "settle": lambda base: DynamoTimeline(base).settle(samples.dispatch()),
+    "change_tenant": lambda base: DynamoDirectory(base, FixedClock(NOW)).change_tenant(
+        Tenant("acme", Tier.BASIC), revision=1
+    ),
+    "change_handler": lambda base: DynamoDirectory(
+        base, FixedClock(NOW)
+    ).change_handler(Handler("acme", "h"), revision=1),
+    "remove_principal": lambda base: DynamoDirectory(
+        base, FixedClock(NOW)
+    ).remove_principal("acme", "p"),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
+def test_a_lost_answer_to_a_change_is_no_wrong_lost(
+    write: Callable[[Database], Write],
+) -> None:
+    script = Script(timeout, answer({}))
+
+    assert write(scripted_database(script)) is Write.APPLIED
+    tokens = {request["ClientRequestToken"] for request in script.requests}
+    assert len(script.requests) == 2
+    assert len(tokens) == 1
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
+def test_a_change_whose_condition_failed_is_lost(
+    write: Callable[[Database], Write],
+) -> None:
+    assert write(scripted_database(Script(canceled("None", FAILED)))) is Write.LOST

@@ -12,7 +12,7 @@ from hourbell.adapters.dynamodb import (
     DynamoShardGroups,
     DynamoTimeline,
 )
-from hourbell.adapters.dynamodb.row_items import encode_occurrence
+from hourbell.adapters.dynamodb.row_items import encode_dispatch, encode_occurrence
 from hourbell.adapters.memory import (
     FixedClock,
     MemoryDeliveryQueues,
@@ -24,18 +24,24 @@ from hourbell.adapters.memory import (
     MemoryTimeline,
     MemoryWorkQueue,
 )
+from hourbell.adapters.memory.probe import MemoryQueueProbe
 from hourbell.adapters.sqs import (
     SqsDeliveryQueues,
+    SqsQueueProbe,
+    SqsRegions,
     SqsSweepQueue,
     SqsWorkQueue,
     decode_keys,
     decode_work,
 )
+from hourbell.domain.dispatch import Dispatch
 from hourbell.domain.occurrence import Occurrence, RowKey
 from hourbell.usecases.ports import (
     DeliveryQueues,
     Directory,
     GroupWork,
+    Probe,
+    QueueProbe,
     Schedules,
     ShardGroups,
     SweepQueue,
@@ -53,7 +59,7 @@ class World:
     """The ports on tables, and how to look behind them.
 
     Attributes:
-        seed: writes rows past the port.
+        seed: writes rows of both kinds past the port.
         fresh_groups: makes another process's view of the shard groups.
     """
 
@@ -62,7 +68,7 @@ class World:
     timeline: Timeline
     directory: Directory
     groups: ShardGroups
-    seed: Callable[[Sequence[Occurrence]], None]
+    seed: Callable[[Sequence[Occurrence | Dispatch]], None]
     fresh_groups: Callable[[], ShardGroups]
 
 
@@ -74,6 +80,7 @@ class Queues:
         bodies: takes the bodies of a delivery queue's visible messages.
         works: takes the messages of the work queue.
         sweeps: takes the messages of the sweep queue.
+        arn: makes the ARN of a delivery queue that exists, or does not.
     """
 
     deliveries: DeliveryQueues
@@ -82,15 +89,20 @@ class Queues:
     bodies: Callable[[str], list[str]]
     works: Callable[[], list[GroupWork]]
     sweeps: Callable[[], list[tuple[RowKey, ...]]]
+    probe: QueueProbe
+    arn: Callable[[str], str]
 
 
 def memory_world() -> World:
     """Return the ports on tables, in memory."""
     store = MemoryStore()
 
-    def seed(rows: Sequence[Occurrence]) -> None:
+    def seed(rows: Sequence[Occurrence | Dispatch]) -> None:
         for row in rows:
-            store.put_row(row)
+            if isinstance(row, Dispatch):
+                store.put_dispatch(row)
+            else:
+                store.put_row(row)
 
     return World(
         FixedClock(NOW),
@@ -111,17 +123,32 @@ def memory_queues() -> Queues:
     def bodies(queue: str) -> list[str]:
         return [each.entry.body for each in deliveries.receive(queue, 100)]
 
-    return Queues(deliveries, work, sweep, bodies, work.take, sweep.take)
+    home = "arn:aws:sqs:us-east-1:123456789012"
+    probe = MemoryQueueProbe()
+    probe.answers = {f"{home}:{queue}": Probe.ACCEPTED for queue in QUEUES}
+    return Queues(
+        deliveries,
+        work,
+        sweep,
+        bodies,
+        work.take,
+        sweep.take,
+        probe,
+        lambda queue: f"{home}:{queue}",
+    )
 
 
 def dynamo_world(database: Database) -> World:
     """Return the ports on DynamoDB; the tables are there already."""
     clock = FixedClock(NOW)
 
-    def seed(rows: Sequence[Occurrence]) -> None:
+    def seed(rows: Sequence[Occurrence | Dispatch]) -> None:
         for row in rows:
             database.client.put_item(
-                TableName=database.tables.timeline, Item=encode_occurrence(row)
+                TableName=database.tables.timeline,
+                Item=encode_dispatch(row)
+                if isinstance(row, Dispatch)
+                else encode_occurrence(row),
             )
 
     return World(
@@ -140,6 +167,8 @@ def sqs_queues(client: Any, prefix: str) -> Queues:
     urls = {key: _create_queue(client, f"{prefix}-{key}") for key in QUEUES}
     work = _create_queue(client, f"{prefix}-work")
     sweep = _create_queue(client, f"{prefix}-sweep")
+    account = work.split("/")[-2]
+    home = f"arn:aws:sqs:{client.meta.region_name}:{account}"
     return Queues(
         SqsDeliveryQueues(client, urls),
         SqsWorkQueue(client, work),
@@ -147,6 +176,8 @@ def sqs_queues(client: Any, prefix: str) -> Queues:
         lambda queue: _take(client, urls[queue]),
         lambda: [decode_work(body) for body in _take(client, work)],
         lambda: [decode_keys(body) for body in _take(client, sweep)],
+        SqsQueueProbe(SqsRegions(client)),
+        lambda queue: f"{home}:{prefix}-{queue}",
     )
 
 

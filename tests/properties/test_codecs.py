@@ -7,25 +7,36 @@ from hourbell.adapters.dynamodb.codec import encode
 from hourbell.adapters.dynamodb.control_items import (
     decode_handler,
     decode_lease,
+    decode_listed,
+    decode_own_principal,
     decode_principal,
     decode_tenant,
     encode_group,
     encode_handler,
+    encode_listed,
+    encode_own_principal,
     encode_principal,
     encode_tenant,
 )
 from hourbell.adapters.dynamodb.models import GroupItem
 from hourbell.adapters.dynamodb.row_items import (
+    decode_dispatch,
     decode_occurrence,
     decode_row_key,
+    encode_dispatch,
     encode_occurrence,
+    is_dispatch,
 )
 from hourbell.adapters.dynamodb.schedule_items import (
+    decode_entry,
+    decode_name,
     decode_schedule,
     decode_version,
+    encode_name,
     encode_schedule,
     encode_version,
 )
+from hourbell.adapters.listing import Position, listing_key, position_of
 from hourbell.adapters.messages import (
     decode_keys,
     decode_work,
@@ -36,6 +47,9 @@ from hourbell.domain.dates import DateRange
 from hourbell.domain.definition import (
     Definition,
     Handler,
+    HandlerState,
+    Quotas,
+    Routing,
     Schedule,
     ScheduleState,
     Tenant,
@@ -44,6 +58,7 @@ from hourbell.domain.definition import (
     Tracking,
     Version,
 )
+from hourbell.domain.dispatch import Dispatch, DispatchKind, DispatchState
 from hourbell.domain.occurrence import Lane, Occurrence, State
 from hourbell.domain.schedule import Timing
 from hourbell.domain.zones import Fold, Gap
@@ -104,6 +119,7 @@ schedules = st.builds(
     tags=st.dictionaries(name, text, max_size=4),
     home_region=text,
     generation=number,
+    handover=st.booleans(),
 )
 versions = st.builds(
     Version,
@@ -112,7 +128,7 @@ versions = st.builds(
     tenant_id=name,
     name=name,
     definition=definitions,
-    effective_from=instant,
+    effective_from=optional_instant,
     tzdb=name,
     created_at=instant,
     created_by=name,
@@ -120,6 +136,43 @@ versions = st.builds(
     source=name,
     reason=st.none() | text,
     body_hash=st.none() | name,
+    state=st.sampled_from(ScheduleState),
+    base_sequence=number,
+    ends_at=optional_instant,
+    ends_as=st.none() | st.sampled_from(ScheduleState),
+)
+dispatches = st.builds(
+    Dispatch,
+    kind=st.sampled_from(DispatchKind),
+    schedule_id=ids,
+    version=number,
+    tenant_id=name,
+    due=whole_second,
+    shard=st.integers(0, 1023),
+    written_at=instant,
+    state=st.sampled_from(DispatchState),
+    expires_at=st.none() | whole_second,
+)
+tenants = st.builds(
+    Tenant,
+    name,
+    st.sampled_from(Tier),
+    st.sampled_from(TenantState),
+    st.builds(Quotas, number, number, number),
+    weight=number,
+    revision=number,
+    reason=text,
+)
+handlers = st.builds(
+    Handler,
+    name,
+    name,
+    st.sampled_from(Routing),
+    st.sampled_from(HandlerState),
+    queue_arn=st.none() | name,
+    dispatch_rate=st.none() | number,
+    description=text,
+    revision=number,
 )
 occurrences = st.builds(
     Occurrence,
@@ -175,12 +228,45 @@ def test_what_is_none_is_left_out(row: Occurrence) -> None:
     assert all("NULL" not in value for value in item.values())
 
 
-@given(st.builds(Tenant, name, st.sampled_from(Tier), st.sampled_from(TenantState)))
+@given(dispatches)
+def test_dispatch_rows(row: Dispatch) -> None:
+    item = encode_dispatch(row)
+
+    assert is_dispatch(item)
+    assert decode_dispatch(item) == row
+    assert decode_row_key(item) == row.key
+
+
+@given(schedules)
+def test_names(schedule: Schedule) -> None:
+    assert decode_name(encode_name(schedule)) == schedule.schedule_id
+
+
+@given(schedules)
+def test_entries_of_a_list(schedule: Schedule) -> None:
+    entry = decode_entry(encode_schedule(schedule))
+
+    assert (entry.schedule_id, entry.name) == (schedule.schedule_id, schedule.name)
+    assert (entry.state, entry.tags) == (schedule.state, schedule.tags)
+    assert (entry.version, entry.revision) == (schedule.version, schedule.revision)
+    times = (schedule.created_at, schedule.updated_at)
+    assert (entry.created_at, entry.updated_at) == times
+
+
+@given(schedules, st.integers(0, 15))
+def test_cursors(schedule: Schedule, shard: int) -> None:
+    for position in (Position(shard), Position(shard, listing_key(schedule))):
+        cursor = position.written()
+        assert position_of(cursor, prefix="", shards=16) == position
+        assert cursor.isascii()
+
+
+@given(tenants)
 def test_tenants(tenant: Tenant) -> None:
     assert decode_tenant(encode_tenant(tenant)) == tenant
 
 
-@given(st.builds(Handler, name, name, name))
+@given(handlers)
 def test_handlers(handler: Handler) -> None:
     assert decode_handler(encode_handler(handler)) == handler
 
@@ -188,6 +274,8 @@ def test_handlers(handler: Handler) -> None:
 @given(name, name)
 def test_principals(principal: str, tenant_id: str) -> None:
     assert decode_principal(encode_principal(principal, tenant_id)) == tenant_id
+    assert decode_own_principal(encode_own_principal(principal, tenant_id)) == principal
+    assert decode_listed(encode_listed(tenant_id)) == tenant_id
 
 
 @given(

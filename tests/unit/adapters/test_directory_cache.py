@@ -1,15 +1,24 @@
 """How long the directory remembers what it read."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from hourbell.adapters.cache import MAX_ENTRIES, ExpiringCache
 from hourbell.adapters.dynamodb import Database, DynamoDirectory, TableNames, connect
+from hourbell.adapters.dynamodb.control_items import encode_handler
 from hourbell.adapters.dynamodb.tables import create_tables
 from hourbell.adapters.memory import FixedClock
 from hourbell.adapters.metering import CapacityMeter
-from hourbell.domain.definition import Handler, Tenant, Tier
+from hourbell.domain.definition import (
+    Handler,
+    HandlerState,
+    Tenant,
+    TenantState,
+    Tier,
+)
+from hourbell.usecases.ports import Write
 from moto import mock_aws
 
 from tests.conformance.samples import NOW
@@ -23,6 +32,7 @@ class Desk:
 
     def __init__(self, database: Database, meter: CapacityMeter) -> None:
         create_tables(database.client, "desk")
+        self.database = database
         self.clock = FixedClock(NOW)
         self.meter = meter
         self.meter.reset()
@@ -53,7 +63,7 @@ def test_what_exists_is_remembered_for_thirty_seconds(desk: Desk) -> None:
     asked: list[Callable[[], object]] = [
         lambda: desk.directory.tenant_of("role"),
         lambda: desk.directory.tenants(["acme"]),
-        lambda: desk.directory.handler("acme", "h"),
+        lambda: desk.directory.named_handlers([("acme", "h")]),
     ]
     first = [ask() for ask in asked]
     assert desk.reads() == 3  # principal, tenant, handler
@@ -71,7 +81,7 @@ def test_what_does_not_exist_is_asked_for_again(desk: Desk) -> None:
     for _ in range(2):
         assert desk.directory.tenant_of("role") is None
         assert desk.directory.tenants(["acme"]) == {}
-        assert desk.directory.handler("acme", "h") is None
+        assert desk.directory.named_handlers([("acme", "h")]) == {}
     assert desk.reads() == 6
 
     desk.directory.register_tenant(ACME, ["role"])
@@ -87,6 +97,65 @@ def test_only_missing_tenants_are_read(desk: Desk) -> None:
     assert desk.directory.tenants(["acme", "other"]) == {"acme": ACME, "other": other}
     assert desk.reads() == 2
     assert desk.directory.tenants(["other", "acme"]) == {"acme": ACME, "other": other}
+    assert desk.reads() == 2
+
+
+def test_what_is_asked_for_alone_is_never_remembered(desk: Desk) -> None:
+    desk.directory.register_tenant(ACME, [])
+    desk.directory.register_handler(Handler("acme", "h"))
+    desk.directory.tenants(["acme"])
+    desk.directory.named_handlers([("acme", "h")])
+    asked = desk.reads()
+
+    assert desk.directory.find_tenant("acme") == ACME
+    assert desk.directory.handler("acme", "h") == Handler("acme", "h")
+    assert desk.reads() == asked + 2
+
+
+def test_ones_own_changes_are_seen_at_once(desk: Desk) -> None:
+    directory = desk.directory
+    directory.register_tenant(ACME, ["role"])
+    directory.register_handler(Handler("acme", "h"))
+    directory.tenant_of("role")
+    directory.named_handlers([("acme", "h")])
+    suspended = replace(ACME, state=TenantState.SUSPENDED, revision=2)
+    retired = Handler("acme", "h", state=HandlerState.RETIRED, revision=2)
+
+    directory.change_tenant(suspended, revision=1)
+    directory.change_handler(retired, revision=1)
+
+    assert directory.tenant_of("role") == suspended
+    assert directory.named_handlers([("acme", "h")]) == {("acme", "h"): retired}
+    directory.remove_principal("acme", "role")
+    assert directory.tenant_of("role") is None
+
+
+def test_what_was_written_before_there_were_revisions_has_the_first(
+    desk: Desk,
+) -> None:
+    directory, handler = desk.directory, Handler("acme", "h")
+    item = encode_handler(handler)
+    del item["revision"]
+    desk.database.client.put_item(TableName=desk.database.tables.control, Item=item)
+    changed = replace(handler, description="new", revision=2)
+
+    assert directory.change_handler(changed, revision=2) is Write.LOST
+    assert directory.change_handler(changed, revision=1) is Write.APPLIED
+    assert directory.handler("acme", "h") == changed
+    assert directory.change_handler(changed, revision=1) is Write.LOST
+
+
+def test_only_missing_handlers_are_read(desk: Desk) -> None:
+    handlers = [Handler("acme", name) for name in ("a", "b")]
+    for handler in handlers:
+        desk.directory.register_handler(handler)
+    desk.directory.named_handlers([("acme", "a")])
+
+    both = desk.directory.named_handlers([("acme", "a"), ("acme", "b")])
+
+    assert list(both.values()) == handlers
+    assert desk.reads() == 2
+    desk.directory.named_handlers([("acme", "b"), ("acme", "a")])
     assert desk.reads() == 2
 
 

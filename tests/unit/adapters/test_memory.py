@@ -1,5 +1,6 @@
 """What the in-memory adapters add to their ports."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -12,6 +13,7 @@ from hourbell.adapters.memory import (
     SeededIds,
     SteppedClock,
 )
+from hourbell.domain.dispatch import DispatchState
 from hourbell.domain.occurrence import State
 from hourbell.usecases.ports import Entry, Sent
 
@@ -27,7 +29,7 @@ def test_every_write_of_a_row_reaches_the_stream_in_order() -> None:
     first, second = planned("first"), planned("second")
 
     MemorySchedules(store).create(
-        samples.schedule("first"), samples.version("first"), first
+        samples.schedule("first"), samples.version("first"), first, quota=1
     )
     timeline.plan([first, second])
     outbox = scheduling(first)
@@ -39,6 +41,19 @@ def test_every_write_of_a_row_reaches_the_stream_in_order() -> None:
     assert store.all_rows() == sorted(
         [outbox.row, second], key=lambda row: row.key.sort
     )
+
+
+def test_dispatch_rows_do_not_reach_the_stream() -> None:
+    store = MemoryStore()
+    rows = [samples.dispatch(n, samples.DUE + n * SECOND) for n in range(3)]
+    for row in reversed(rows):
+        store.put_dispatch(row)
+    done = replace(rows[0], state=DispatchState.DONE, expires_at=samples.DUE)
+
+    MemoryTimeline(store).settle(done)
+
+    assert store.all_dispatches() == [done, *rows[1:]]
+    assert store.all_rows() == store.take_stream() == []
 
 
 def test_a_delay_is_kept_against_the_clock() -> None:

@@ -40,7 +40,7 @@ def test_calls_and_units_are_counted_by_table_and_operation(
     database = metered(answer(created), answer(queried), answer(queried))
 
     DynamoSchedules(database).create(
-        samples.schedule(), samples.version(), samples.planned()
+        samples.schedule(), samples.version(), samples.planned(), quota=1
     )
     for _ in range(2):
         DynamoTimeline(database).page(samples.BUCKET, samples.SHARD)

@@ -31,7 +31,17 @@ def test_the_id_names_schedule_version_and_time() -> None:
 
 def test_an_id_can_be_read_back() -> None:
     text = occurrence_id(SCHEDULE, 3, NOON)
-    assert parse_occurrence_id(text) == (SCHEDULE, 3, NOON)
+    assert parse_occurrence_id(text) == (SCHEDULE, 3, NOON, None)
+
+
+def test_a_manual_run_has_an_id_and_a_key_of_its_own() -> None:
+    run = "0123456789abcdef"
+    text = occurrence_id(SCHEDULE, 3, NOON, run)
+    assert text == f"{SCHEDULE}.v3.20260309T120030Z.r{run}"
+    assert parse_occurrence_id(text) == (SCHEDULE, 3, NOON, run)
+    plain, own = row_key(SCHEDULE, 3, NOON, 7), row_key(SCHEDULE, 3, NOON, 7, run)
+    assert plain.partition == own.partition
+    assert own.sort == f"{plain.sort}#r{run}"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hourbell.domain.definition import (
     Handler,
+    Quotas,
     Schedule,
     ScheduleState,
     Tenant,
@@ -17,7 +18,12 @@ from hourbell.domain.definition import (
     VersionRef,
     derived_schedule_id,
 )
-from hourbell.domain.errors import Conflict, InvalidInput, Transient
+from hourbell.domain.errors import (
+    Conflict,
+    InvalidInput,
+    QuotaExceeded,
+    Transient,
+)
 from hourbell.domain.occurrence import Lane, Occurrence, State
 from hourbell.domain.schedule import Timing
 from hourbell.domain.zones import TZDB_VERSION
@@ -28,7 +34,7 @@ from hourbell.usecases.create_schedule import (
     create_schedule,
 )
 from hourbell.usecases.identify import Caller
-from hourbell.usecases.ports import Change, Write
+from hourbell.usecases.ports import Change, Creation, Write
 
 from tests.unit.usecases.faults import UnclearTimeline
 from tests.unit.usecases.world import MINUTE, SECOND, START, World, times
@@ -229,7 +235,7 @@ def test_all_that_is_wrong_is_told_at_once(world: World) -> None:
 
 
 def test_without_a_key_every_call_creates(world: World) -> None:
-    first, second = create(world, new()), create(world, new())
+    first, second = create(world, new()), create(world, new(name="gong"))
     assert first.schedule.schedule_id != second.schedule.schedule_id
     assert len(world.store.schedules) == 2
 
@@ -305,9 +311,11 @@ class Racing:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._port, name)
 
-    def create(self, schedule: Schedule, version: Version, first: Occurrence) -> Write:
+    def create(
+        self, schedule: Schedule, version: Version, first: Occurrence, *, quota: int
+    ) -> Creation:
         self._rival()
-        return self._port.create(schedule, version, first)
+        return self._port.create(schedule, version, first, quota=quota)
 
 
 def test_of_two_creates_at_once_both_get_the_winners_answer(world: World) -> None:
@@ -329,11 +337,29 @@ def test_of_two_different_creates_at_once_one_is_a_conflict(world: World) -> Non
     assert stored.body_hash == "h2"
 
 
+def test_of_two_creates_of_one_name_at_once_one_is_a_conflict(world: World) -> None:
+    racing = Racing(world, lambda: create(world, new()))
+    with pytest.raises(Conflict) as caught:
+        create(world, new(), schedules=racing)
+    (stored,) = world.store.schedules
+    assert caught.value.code == "name_taken"
+    assert caught.value.members == {"field": "name", "schedule_id": stored}
+
+
+def test_a_quota_that_is_used_up_is_told(world: World) -> None:
+    caller = replace(ANN, tenant=replace(ANN.tenant, quotas=Quotas(schedules=1)))
+    create(world, new(), caller)
+    with pytest.raises(QuotaExceeded) as caught:
+        create(world, new(name="gong"), caller)
+    assert caught.value.members == {"quota": "schedules", "used": 1, "allowed": 1}
+    assert len(world.store.schedules) == len(world.rows()) == 1
+
+
 class Vanishing:
     """Schedules that say an id is taken, and then have no such version."""
 
-    def create(self, *_: object) -> Write:
-        return Write.EXISTS
+    def create(self, *_: object, **__: object) -> Creation:
+        return Creation.EXISTS
 
     def versions(self, *_: object, **__: object) -> dict[VersionRef, Version]:
         return {}

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hourbell.domain.definition import ScheduleState
-from hourbell.domain.errors import NotFound
+from hourbell.domain.definition import ScheduleState, Tenant, Tier
+from hourbell.domain.errors import NotFound, Transient
 from hourbell.domain.occurrence import Occurrence, State
 from hourbell.domain.schedule import Timing
-from hourbell.domain.zones import TICK
+from hourbell.usecases.change_schedule import edit, pause, resume
 from hourbell.usecases.get_schedule import (
     EXPIRED,
     MAX_COUNTED,
@@ -17,7 +17,9 @@ from hourbell.usecases.get_schedule import (
     Library,
     ScheduleView,
     get_schedule,
+    version_log,
 )
+from hourbell.usecases.identify import Caller
 
 from tests.unit.usecases.world import MINUTE, SECOND, START, World
 
@@ -26,12 +28,7 @@ EVERY_MINUTE = Timing("* * * * *")
 
 def add(world: World, timing: Timing) -> Occurrence:
     """Create a schedule, which owns the times strictly after now."""
-    first = world.add(timing)
-    ref = world.store.schedules[first.schedule_id].ref
-    version = world.store.versions[ref]
-    effective_from = version.effective_from + TICK
-    world.store.versions[ref] = replace(version, effective_from=effective_from)
-    return first
+    return world.add(timing)
 
 
 def view(world: World, row: Occurrence, tenant: str = "acme") -> ScheduleView:
@@ -210,6 +207,16 @@ def test_an_exhausted_timing_is_counted_to_its_end() -> None:
     ]
 
 
+@pytest.mark.parametrize("limit", [1, 3, 100])
+def test_long_after_its_end_a_schedule_is_still_ended(limit: int) -> None:
+    world = World()
+    first = add(world, Timing("* * * * *", max_occurrences=limit))
+    world.store.rows.clear()
+    world.clock.advance(MAX_COUNTED * 2 * MINUTE)
+    seen = view(world, first)
+    assert (seen.next_run_at, seen.latest) == (None, ())
+
+
 def test_too_many_times_to_count_are_not_counted() -> None:
     world = World()
     first = add(world, Timing("* * * * *", max_occurrences=MAX_COUNTED * 2))
@@ -248,3 +255,130 @@ def test_a_definition_without_its_version_is_not_found() -> None:
     world.store.versions.clear()
     with pytest.raises(NotFound):
         view(world, first)
+
+
+class TestHandover:
+    """Times on both sides of a change are those of the version that owns them."""
+
+    ANN = Caller(Tenant("acme", Tier.STANDARD), "1:user/ann", "arn:ann")
+
+    def update(self, world: World, row: Occurrence, **timing: Any) -> None:
+        schedule = world.schedules.find(row.schedule_id)
+        assert schedule is not None
+        definition = replace(
+            schedule.definition,
+            timing=replace(schedule.definition.timing, **timing),
+            payload_json='"new"',
+        )
+        edit(
+            world.changes,
+            self.ANN,
+            schedule,
+            definition,
+            world.clock.now(),
+            description="",
+            tags={},
+        )
+
+    def test_what_stands_comes_next_and_then_the_new_version(self) -> None:
+        world = World()
+        row = add(world, EVERY_MINUTE)
+        run(world, 1)
+        self.update(world, row, expression="*/10 * * * *")
+        seen = view(world, row)
+        assert seen.version.version == 2
+        # Planned three minutes ahead before the change.
+        assert seen.next_run_at == START + 2 * MINUTE
+        run(world, 10)
+        seen = view(world, row)
+        assert seen.next_run_at == START + 20 * MINUTE
+        assert [due.occurrence_id.split(".")[1] for due in seen.latest] == [
+            *("v2", "v1", "v1", "v1")
+        ]
+        assert seen.latest[0].scheduled_for == START + 10 * MINUTE
+
+    def test_what_was_canceled_is_not_next(self) -> None:
+        world = World()
+        row = add(world, Timing("* * * * *", start_at=START + 30 * MINUTE))
+        self.update(world, row, start_at=START + 60 * MINUTE)
+        assert view(world, row).next_run_at == START + 60 * MINUTE
+
+    def test_an_unfinished_change_shows_both_sides(self) -> None:
+        world = World()
+        row = add(world, EVERY_MINUTE)
+        run(world, 3)
+        broken = replace(world.plane, timeline=Unreadable(world))
+        schedule = world.schedules.find(row.schedule_id)
+        assert schedule is not None
+        definition = replace(schedule.definition, timing=Timing("*/10 * * * *"))
+        changed = edit(
+            replace(world.changes, plane=broken),
+            self.ANN,
+            schedule,
+            definition,
+            world.clock.now(),
+            description="",
+            tags={},
+        )
+        assert not changed.finished
+        seen = view(world, row)
+        assert seen.version.effective_from is None
+        assert seen.next_run_at == START + 10 * MINUTE
+        assert [due.occurrence_id.split(".")[1] for due in seen.latest] == ["v1"] * 3
+
+    def test_a_pause_leaves_the_past_and_hides_the_future(self) -> None:
+        world = World()
+        row = add(world, EVERY_MINUTE)
+        run(world, 2)
+        now = world.clock.now()
+        pause(world.changes, self.ANN, row.schedule_id, now)
+        run(world, 60)
+        seen = view(world, row)
+        assert seen.next_run_at is None
+        # Two had been due, two were on their way; nothing of the hour after.
+        assert seen.latest[0].scheduled_for <= now + 3 * MINUTE
+        resume(world.changes, self.ANN, row.schedule_id, world.clock.now())
+        assert view(world, row).next_run_at == world.clock.now() + MINUTE
+
+    def test_max_occurrences_counts_on_over_a_change(self) -> None:
+        world = World()
+        row = add(world, Timing("* * * * *", max_occurrences=12))
+        run(world, 5)
+        self.update(world, row)
+        run(world, 10)
+        seen = view(world, row)
+        assert seen.next_run_at is None
+        assert seen.latest[0].scheduled_for == START + 12 * MINUTE
+
+
+class Unreadable:
+    """A timeline that cannot be read."""
+
+    def __init__(self, world: World) -> None:
+        self._port = world.timeline
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._port, name)
+
+    def read(self, _: Any) -> Any:
+        raise Transient
+
+
+class TestVersionLog:
+    def test_a_page_says_whether_there_is_more(self) -> None:
+        world = World()
+        row = add(world, EVERY_MINUTE)
+        library = Library(world.schedules, world.timeline, world.shard_map)
+        caller = TestHandover.ANN
+        pause(world.changes, caller, row.schedule_id, START)
+        log, more = version_log(library, "acme", row.schedule_id, before=None, limit=1)
+        assert ([each.version for each in log], more) == ([2], True)
+        log, more = version_log(library, "acme", row.schedule_id, before=2, limit=1)
+        assert ([each.version for each in log], more) == ([1], False)
+
+    def test_another_tenants_log_is_not_found(self) -> None:
+        world = World()
+        row = add(world, EVERY_MINUTE)
+        library = Library(world.schedules, world.timeline, world.shard_map)
+        with pytest.raises(NotFound):
+            version_log(library, "zenith", row.schedule_id, before=None, limit=9)

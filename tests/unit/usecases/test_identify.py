@@ -3,8 +3,16 @@
 import pytest
 from hourbell.adapters.memory import MemoryDirectory, MemoryStore
 from hourbell.domain.definition import Tenant, TenantState, Tier
-from hourbell.domain.errors import Forbidden
-from hourbell.usecases.identify import identify, normalize_principal
+from hourbell.domain.errors import Forbidden, InvalidInput
+from hourbell.usecases.identify import (
+    Caller,
+    Operator,
+    admit_operator,
+    admit_tenant,
+    identify,
+    normalize_principal,
+    registered_form,
+)
 
 ACCOUNT = "123456789012"
 ANN = f"arn:aws:iam::{ACCOUNT}:user/ann"
@@ -67,6 +75,7 @@ def directory() -> MemoryDirectory:
 
 def test_a_registered_caller_gets_its_tenant(directory: MemoryDirectory) -> None:
     caller = identify(directory, ANN, "api 203.0.113.7")
+    assert isinstance(caller, Caller)
     assert caller.tenant == Tenant("acme", Tier.BASIC)
     assert caller.principal == f"{ACCOUNT}:user/ann"
     assert (caller.arn, caller.source) == (ANN, "api 203.0.113.7")
@@ -92,3 +101,67 @@ def test_a_suspended_tenant_is_refused_by_name(directory: MemoryDirectory) -> No
     with pytest.raises(Forbidden) as caught:
         identify(directory, f"arn:aws:iam::{ACCOUNT}:user/dodo")
     assert caught.value.code == "tenant_suspended"
+
+
+def test_the_platform_role_is_told_from_tenants(directory: MemoryDirectory) -> None:
+    # Whatever is registered: the platform role is no tenant.
+    operators = frozenset({f"{ACCOUNT}:user/ann"})
+    found = identify(directory, ANN, "api 203.0.113.7", operators)
+    assert found == Operator(f"{ACCOUNT}:user/ann", ANN, "api 203.0.113.7")
+    assert admit_operator(found) is found
+    with pytest.raises(Forbidden):
+        admit_tenant(found)
+
+
+def test_a_tenant_is_not_the_platform_role(directory: MemoryDirectory) -> None:
+    found = identify(directory, ANN)
+    assert admit_tenant(found) is found
+    with pytest.raises(Forbidden):
+        admit_operator(found)
+
+
+def test_nobody_is_identified_before_the_directory_is_asked() -> None:
+    class Silent(MemoryDirectory):
+        def tenant_of(self, principal: str) -> Tenant | None:
+            raise AssertionError(principal)
+
+    with pytest.raises(Forbidden):
+        identify(Silent(MemoryStore()), f"arn:aws:iam::{ACCOUNT}:root")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{ACCOUNT}:role/Job",
+        f"{ACCOUNT}:user/team/ann",
+        f"{ACCOUNT}:federated-user/fay",
+    ],
+)
+def test_the_registered_form_may_be_given_itself(text: str) -> None:
+    assert registered_form(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "*",
+        ACCOUNT,
+        f"arn:aws:iam::{ACCOUNT}:root",
+        f"{ACCOUNT}:root",
+        f"arn:aws:iam::{ACCOUNT}:role/*",
+        f"arn:aws:iam::{ACCOUNT}:role/Job?",
+        f"arn:aws:iam::{ACCOUNT}:user/a*",
+        f"arn:aws:sts::{ACCOUNT}:assumed-role//s",
+        f"arn:aws:iam::{ACCOUNT}:role/",
+        f"arn:aws:iam::{ACCOUNT}:role/path/",
+        f"{ACCOUNT}:role/path/Job",
+        f"{ACCOUNT}:user/a//b",
+        f"{ACCOUNT}:user/a\n",
+        f"arn:aws:iam::{ACCOUNT}:user/\u00e4nn",
+    ],
+)
+def test_nothing_is_registered_that_nobody_can_sign_as(text: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        registered_form(text, field="principals.3")
+    (finding,) = caught.value.findings
+    assert (finding.field, finding.code) == ("principals.3", "invalid_principal")

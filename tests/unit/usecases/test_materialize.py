@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hourbell.domain.definition import Tenant, Tier, VersionRef
+from hourbell.domain.definition import Tier, VersionRef
 from hourbell.domain.occurrence import Lane, Occurrence, State, jitter_seconds
 from hourbell.domain.schedule import Timing
 from hourbell.usecases.materialize import MAX_ROWS, Tally, advance
@@ -93,7 +93,7 @@ def test_a_flexible_row_is_available_inside_its_window() -> None:
 
 def test_the_queue_is_that_of_the_tenants_tier() -> None:
     world = World()
-    world.directory.register_tenant(Tenant("gold", Tier.PREMIUM), [])
+    world.add_tenant("gold", Tier.PREMIUM)
     advance(world.plane, [world.add(EVERY_MINUTE, tenant="gold")], START)
     assert world.rows(State.SCHEDULED)[0].queue == "premium-strict"
 

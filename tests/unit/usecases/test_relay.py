@@ -71,7 +71,7 @@ def test_the_message_is_a_cloud_event_with_the_stable_id() -> None:
     assert event["specversion"] == "1.0"
     assert event["type"] == "com.hourbell.occurrence.due.v1"
     assert event["time"] == "2026-03-09T12:01:00Z"
-    assert event["subject"] == "bell"
+    assert event["subject"] == "bell-0"
     assert event["data"] == {
         "handler": "ring",
         "schedule_id": row.schedule_id,

@@ -17,19 +17,22 @@ from hourbell.adapters.memory import (
 )
 from hourbell.domain.definition import (
     Definition,
+    Handler,
     Schedule,
     ScheduleState,
     Tenant,
     Tier,
+    Tracking,
     Version,
 )
 from hourbell.domain.occurrence import Occurrence
 from hourbell.domain.policies import WATERMARK_LAG
 from hourbell.domain.schedule import Timing, next_planned
 from hourbell.domain.shards import ShardMap
-from hourbell.domain.zones import TZDB_VERSION
+from hourbell.domain.zones import TICK, TZDB_VERSION
+from hourbell.usecases.change_schedule import Changes
 from hourbell.usecases.materialize import Plane
-from hourbell.usecases.ports import GroupWork
+from hourbell.usecases.ports import Creation, GroupWork
 from hourbell.usecases.relay import Outbox, RelayReport, relay_keys, relay_rows
 from hourbell.usecases.scan import PassReport, run_pass
 
@@ -54,7 +57,18 @@ class World:
         self.groups = MemoryShardGroups(self.store)
         self.queues = MemoryDeliveryQueues(self.clock)
         self.sweep_queue = MemorySweepQueue()
-        self.directory.register_tenant(Tenant("acme", Tier.STANDARD), ["1:user/ann"])
+        self.add_tenant("acme", Tier.STANDARD)
+
+    def add_tenant(self, tenant_id: str, tier: Tier) -> Tenant:
+        """Register a tenant with the handler that `add` uses."""
+        tenant = Tenant(tenant_id, tier)
+        self.directory.register_tenant(tenant, [f"1:user/{tenant_id}"])
+        self.directory.register_handler(Handler(tenant_id, "ring"))
+        return tenant
+
+    @property
+    def changes(self) -> Changes:
+        return Changes(self.plane, self.groups, self.clock)
 
     @property
     def plane(self) -> Plane:
@@ -71,21 +85,25 @@ class World:
         return Outbox(self.schedules, self.timeline, self.queues, self.clock)
 
     def add(
-        self, timing: Timing, *, tenant: str = "acme", window: int = 0
+        self,
+        timing: Timing,
+        *,
+        tenant: str = "acme",
+        window: int = 0,
+        tracking: Tracking = Tracking.UNTRACKED,
     ) -> Occurrence:
         """Store a schedule with its first row, as a create would; return the row."""
         now = self.clock.now()
         schedule_id = self.ids.schedule_id()
-        definition = Definition(
-            timing, "ring", '{"n":1}', flexible_window_seconds=window
-        )
+        name = f"bell-{len(self.store.schedules)}"
+        definition = Definition(timing, "ring", '{"n":1}', tracking, window)
         version = Version(
             schedule_id,
             1,
             tenant,
-            "bell",
+            name,
             definition,
-            effective_from=now,
+            effective_from=now + TICK,
             tzdb=TZDB_VERSION,
             created_at=now,
             created_by="1:user/ann",
@@ -93,7 +111,7 @@ class World:
         schedule = Schedule(
             schedule_id,
             tenant,
-            "bell",
+            name,
             definition,
             ScheduleState.ACTIVE,
             version=1,
@@ -116,7 +134,8 @@ class World:
         )
         for group in range(self.shard_map.groups):
             self.groups.ensure(group, now.replace(second=0) - WATERMARK_LAG)
-        self.schedules.create(schedule, version, first)
+        created = self.schedules.create(schedule, version, first, quota=1_000)
+        assert created is Creation.CREATED
         return first
 
     def scan(

@@ -40,3 +40,7 @@ class ExpiringCache(Generic[K, V]):
         if len(self._entries) >= MAX_ENTRIES:
             self._entries.popitem(last=False)
         self._entries[key] = (self._clock.now(), value)
+
+    def forget(self, key: K) -> None:
+        """Have a value asked for again."""
+        self._entries.pop(key, None)

@@ -1,7 +1,7 @@
 """The queues on SQS."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from boto3.session import Session
@@ -24,10 +24,11 @@ from hourbell.adapters.sdk_errors import (
     is_transient,
     translated,
 )
-from hourbell.domain.errors import Transient
+from hourbell.domain.errors import InvalidInput, Transient
 from hourbell.domain.occurrence import RowKey
 from hourbell.domain.packing import MAX_ENTRIES
-from hourbell.usecases.ports import Entry, GroupWork, Sent
+from hourbell.domain.queue_arn import QueueArn
+from hourbell.usecases.ports import Entry, GroupWork, Probe, Sent
 
 if TYPE_CHECKING:
     from types_boto3_sqs.client import SQSClient
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SqsDeliveryQueues",
+    "SqsQueueProbe",
+    "SqsRegions",
     "SqsSweepQueue",
     "SqsWorkQueue",
     "connect",
@@ -64,6 +67,21 @@ _MESSAGE_FAULTS: Final = frozenset(
         "ValidationException",
     }
 )
+# Codes, without their namespace, of a queue that is not there as far as we may see.
+_NO_QUEUE: Final = frozenset(
+    {"InvalidAddress", "NonExistentQueue", "QueueDoesNotExist"}
+)
+_NO_ACCESS: Final = frozenset(
+    {
+        "AccessDenied",
+        "AccessDeniedException",
+        "KmsAccessDenied",
+        "KmsDisabled",
+        "KmsInvalidState",
+        "KmsNotFound",
+        "KmsOptInRequired",
+    }
+)
 
 
 def connect(
@@ -71,6 +89,7 @@ def connect(
     meter: "CapacityMeter | None" = None,
     session: Session | None = None,
     endpoint_url: str | None = None,
+    region: str | None = None,
 ) -> "SQSClient":
     """Open the client that the adapters take.
 
@@ -79,9 +98,11 @@ def connect(
         session: region and credentials; the environment's when None.
         endpoint_url: where the service is; AWS_ENDPOINT_URL_SQS or AWS_ENDPOINT_URL,
             else AWS itself, when None.
+        region: another one than the session's.
     """
     client = (session or Session()).client(
         "sqs",
+        region_name=region,
         endpoint_url=endpoint_url,
         config=Config(
             connect_timeout=CONNECT_TIMEOUT_SECONDS,
@@ -97,24 +118,58 @@ def connect(
     return client
 
 
+class SqsRegions:
+    """Clients by region, each opened when it is first asked for."""
+
+    def __init__(
+        self,
+        client: "SQSClient | None" = None,
+        open_client: "Callable[[str], SQSClient] | None" = None,
+    ) -> None:
+        """Make the collection.
+
+        Args:
+            client: one that is open already, for its region.
+            open_client: opens the client of a region; `connect` by default.
+        """
+        self._clients = {} if client is None else {client.meta.region_name: client}
+        self._open = open_client or (lambda region: connect(region=region))
+
+    def find(self, arn: QueueArn) -> "tuple[SQSClient, str]":
+        """Return the client and the URL of a queue."""
+        client = self._clients.get(arn.region)
+        if client is None:
+            client = self._clients[arn.region] = self._open(arn.region)
+        # The endpoint is the region's own, or the local engine's.
+        endpoint = client.meta.endpoint_url.rstrip("/")
+        return client, f"{endpoint}/{arn.account}/{arn.name}"
+
+
 class SqsDeliveryQueues:
     """The `DeliveryQueues` port."""
 
-    def __init__(self, client: "SQSClient", urls: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        client: "SQSClient",
+        urls: Mapping[str, str],
+        regions: SqsRegions | None = None,
+    ) -> None:
         """Make the adapter.
 
         Args:
             client: see `connect`.
             urls: queue key `<tier>-<lane>` -> queue URL.
+            regions: the clients of queues that are named by their ARNs.
         """
         self._client = client
         self._urls = urls
+        self._regions = regions or SqsRegions(client)
 
     def send(self, queue: str, entries: Sequence[Entry]) -> dict[str, Sent]:
         """Send up to 10 entries and 1 MiB; answer per entry_id.
 
-        A queue without a URL answers RETRY: its messages wait as outbox records until
-        the configuration names it.
+        `queue` is a queue key, or a queue's ARN. A key without a URL answers RETRY:
+        its messages wait as outbox records until the configuration names it.
 
         Raises:
             ValueError: more than 10 entries, or an entry_id occurs twice.
@@ -122,18 +177,30 @@ class SqsDeliveryQueues:
         ids = {entry.entry_id for entry in entries}
         if len(entries) > MAX_ENTRIES or len(ids) < len(entries):
             raise ValueError("at most 10 entries, each with an id of its own")
-        url = self._urls.get(queue)
-        if url is None:
+        place = self._place(queue)
+        if place is None:
             log.error("no URL is known of a delivery queue", extra={"queue": queue})
             return dict.fromkeys(ids, Sent.RETRY)
-        return self._send(url, entries) if entries else {}
+        return self._send(*place, entries) if entries else {}
 
-    def _send(self, url: str, entries: Sequence[Entry]) -> dict[str, Sent]:
+    def _place(self, queue: str) -> "tuple[SQSClient, str] | None":
+        """Return the client and the URL of a queue; None when it has no URL."""
+        url = self._urls.get(queue)
+        if url is not None:
+            return self._client, url
+        try:
+            return self._regions.find(QueueArn.parse(queue))
+        except InvalidInput:
+            return None
+
+    def _send(
+        self, client: "SQSClient", url: str, entries: Sequence[Entry]
+    ) -> dict[str, Sent]:
         requests: Any = [_as_request(entry) for entry in entries]
         try:
-            answer = self._client.send_message_batch(QueueUrl=url, Entries=requests)
+            answer = client.send_message_batch(QueueUrl=url, Entries=requests)
         except SDK_ERRORS as error:
-            return self._after(error, url, entries)
+            return self._after(error, client, url, entries)
         failed = {each["Id"]: each for each in answer.get("Failed", [])}
         accepted = {each["Id"] for each in answer.get("Successful", [])}
         return {
@@ -144,7 +211,11 @@ class SqsDeliveryQueues:
         }
 
     def _after(
-        self, error: SdkError, url: str, entries: Sequence[Entry]
+        self,
+        error: SdkError,
+        client: "SQSClient",
+        url: str,
+        entries: Sequence[Entry],
     ) -> dict[str, Sent]:
         """Answer for entries whose call failed as a whole."""
         faulty = isinstance(error, ClientError) and _is_message_fault(code_of(error))
@@ -157,8 +228,28 @@ class SqsDeliveryQueues:
         # One entry is at fault, and the answer does not say which: each alone.
         results: dict[str, Sent] = {}
         for entry in entries:
-            results.update(self._send(url, [entry]))
+            results.update(self._send(client, url, [entry]))
         return results
+
+
+class SqsQueueProbe:
+    """The `QueueProbe` port."""
+
+    def __init__(self, regions: SqsRegions) -> None:
+        self._regions = regions
+
+    def verify(self, queue_arn: str, body: str) -> Probe:
+        """Send one message and tell what the queue said."""
+        client, url = self._regions.find(QueueArn.parse(queue_arn))
+        try:
+            client.send_message(QueueUrl=url, MessageBody=body)
+        except ClientError as error:
+            if is_transient(error):
+                raise translated(error) from error
+            return _probed(code_of(error))
+        except SDK_ERRORS as error:
+            raise translated(error) from error
+        return Probe.ACCEPTED
 
 
 class SqsWorkQueue:
@@ -237,6 +328,13 @@ def _verdict(failure: Mapping[str, Any] | None) -> Sent:
     if failure.get("SenderFault") and _is_message_fault(failure.get("Code", "")):
         return Sent.REFUSED
     return Sent.RETRY
+
+
+def _probed(code: str) -> Probe:
+    code = code.rpartition(".")[2]
+    if code in _NO_QUEUE:
+        return Probe.NOT_FOUND
+    return Probe.ACCESS_DENIED if code in _NO_ACCESS else Probe.REFUSED
 
 
 def _is_message_fault(code: str) -> bool:

@@ -205,7 +205,8 @@ def _nearest_value(spec: Field, text: str, item: str) -> str | None:
         return None
     first, dash, last = item.partition("-")
     if not dash:
-        return "0" if item == text else None
+        # Midnight is hour 0; what minute 60 was to be is anybody's guess.
+        return "0" if item == text and spec is HOUR else None
     return f"{first}-{spec.high}" if last == text else None
 
 

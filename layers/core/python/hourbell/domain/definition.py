@@ -40,22 +40,78 @@ class Tracking(StrEnum):
     UNTRACKED = "UNTRACKED"
 
 
+class Routing(StrEnum):
+    """Whose queue a handler's messages go to.
+
+    SHARED: the lane queues of the tenant's tier, read by the platform's consumers.
+    DEDICATED: lane queues of the tenant's own, provisioned by the platform.
+    EXTERNAL: a queue in the tenant's account, named by its ARN.
+    """
+
+    SHARED = "shared"
+    DEDICATED = "dedicated"
+    EXTERNAL = "external"
+
+
+class HandlerState(StrEnum):
+    """Whether schedules may name the handler. A retired one serves those it has."""
+
+    ACTIVE = "ACTIVE"
+    RETIRED = "RETIRED"
+
+
+@dataclass(frozen=True, slots=True)
+class Quotas:
+    """What a tenant may use.
+
+    Attributes:
+        schedules: how many ACTIVE and PAUSED schedules; exact.
+        payload_bytes: the largest payload, as JSON text.
+        min_interval_seconds: the least time between two times of one schedule.
+    """
+
+    schedules: int = 5_000
+    payload_bytes: int = 65_536
+    min_interval_seconds: int = 60
+
+
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """Owner of schedules, handlers and quotas."""
+    """Owner of schedules, handlers and quotas.
+
+    Attributes:
+        weight: its share of a pass against other tenants'.
+        revision: grows with every change; what `If-Match` compares.
+        reason: why the state was changed last, in the platform's words.
+    """
 
     tenant_id: str
     tier: Tier
     state: TenantState = TenantState.ACTIVE
+    quotas: Quotas = Quotas()
+    weight: int = 1
+    revision: int = 1
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """What a consumer of the tenant is to do, and which queue it goes to."""
+    """What a consumer of the tenant is to do, and which queue it goes to.
+
+    Attributes:
+        queue_arn: of an EXTERNAL handler's queue; verified by a test message.
+        dispatch_rate: messages a second that its target can take; None for any.
+        revision: grows with every change; what `If-Match` compares.
+    """
 
     tenant_id: str
     name: str
-    routing: str = "shared"
+    routing: Routing = Routing.SHARED
+    state: HandlerState = HandlerState.ACTIVE
+    queue_arn: str | None = None
+    dispatch_rate: int | None = None
+    description: str = ""
+    revision: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +149,19 @@ class Version:
 
     Attributes:
         name: the schedule's name, the `subject` of its messages.
-        effective_from: first instant that this version owns.
-        effective_to: first instant that it no longer owns; None while it is current.
+        effective_from: first instant that this version owns; None until the handover
+            from the version before is done.
+        effective_to: first instant that it no longer owns; None while it is current
+            or its handover is under way.
         tzdb: release of the zone database that its times are computed by.
         body_hash: SHA-256 of the creating request, for idempotent creates.
         created_by: ARN of the caller, or `system`.
         source: where the change came from: `api` and the caller's address.
+        state: ACTIVE, or what the schedule became with this version; only an ACTIVE
+            version produces times.
+        base_sequence: how many times earlier versions counted.
+        ends_at: `as_of` of the change that ends it; None while it is current.
+        ends_as: the state of the version after it.
     """
 
     schedule_id: str
@@ -106,7 +169,7 @@ class Version:
     tenant_id: str
     name: str
     definition: Definition
-    effective_from: datetime
+    effective_from: datetime | None
     tzdb: str
     created_at: datetime
     created_by: str
@@ -114,6 +177,10 @@ class Version:
     source: str = "api"
     reason: str | None = None
     body_hash: str | None = None
+    state: ScheduleState = ScheduleState.ACTIVE
+    base_sequence: int = 0
+    ends_at: datetime | None = None
+    ends_as: ScheduleState | None = None
 
     @property
     def ref(self) -> VersionRef:
@@ -122,9 +189,26 @@ class Version:
 
     def owns(self, instant: datetime) -> bool:
         """Whether a time belongs to this version: [effective_from, effective_to)."""
-        if instant < self.effective_from:
+        if self.effective_from is None or instant < self.effective_from:
             return False
         return self.effective_to is None or instant < self.effective_to
+
+    def holds(self, instant: datetime) -> bool:
+        """Whether a row of this time must be left alone until a handover is done.
+
+        An update leaves times up to `ends_at` to this version; a pause or a cancel
+        reaches every unsent row. Until it has taken over, all of it waits.
+        """
+        if self.effective_from is None:
+            return True
+        if self.ends_at is None or self.effective_to is not None:
+            return False
+        return self.is_stopped or instant > self.ends_at
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a pause or a cancel ends it, and so all that is unsent of it."""
+        return self.ends_as in {ScheduleState.PAUSED, ScheduleState.CANCELED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +219,7 @@ class Schedule:
         version: grows with timing, policy, handler and payload.
         revision: grows with every change at all; what `If-Match` compares.
         generation: reserved for regional failover.
+        handover: True while the change to `version` is not finished.
     """
 
     schedule_id: str
@@ -150,6 +235,7 @@ class Schedule:
     tags: dict[str, str] = field(default_factory=dict)
     home_region: str = ""
     generation: int = 1
+    handover: bool = False
 
     @property
     def ref(self) -> VersionRef:

@@ -4,6 +4,7 @@ An expected outcome (a lost claim, a row that exists already) is a return value,
 never one of these. Adapters translate SDK errors into `Transient` or `Permanent`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -28,26 +29,32 @@ class Finding:
     suggestion: str | None = None
 
     def as_dict(self) -> dict[str, str]:
-        """Return the finding as JSON-ready members, without empty ones."""
-        members = {
-            "field": self.field,
-            "code": self.code,
-            "message": self.message,
-            "found": self.found,
-            "suggestion": self.suggestion,
-        }
-        return {name: text for name, text in members.items() if text}
+        """Return the finding as JSON-ready members, what is optional only if told."""
+        told = {"field": self.field, "code": self.code, "message": self.message}
+        optional = {"found": self.found, "suggestion": self.suggestion}
+        return told | {name: text for name, text in optional.items() if text}
 
 
 class HourbellError(Exception):
-    """Something went wrong in Hourbell."""
+    """Something went wrong in Hourbell.
+
+    `members` are what a program may want to know besides the code, JSON-ready, by
+    name: the current revision, the quota and what is used of it.
+    """
 
     status: ClassVar[int] = 500
     default_code: ClassVar[str] = "internal_error"
 
-    def __init__(self, message: str | None = None, *, code: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        code: str | None = None,
+        members: Mapping[str, object] | None = None,
+    ) -> None:
         self.message = message or (type(self).__doc__ or "").splitlines()[0]
         self.code = code or self.default_code
+        self.members = dict(members or {})
         super().__init__(self.message)
 
 

@@ -15,7 +15,8 @@ from hourbell.domain.errors import InvalidInput
 from hourbell.domain.instants import compact_instant, parse_compact
 
 _OCCURRENCE_ID: Final = re.compile(
-    r"(sch[0-9a-z]{26})\.v([1-9][0-9]{0,9})\.(\d{8}T\d{6}Z)", re.ASCII
+    r"(sch[0-9a-z]{26})\.v([1-9][0-9]{0,9})\.(\d{8}T\d{6}Z)(?:\.r([0-9a-f]{16}))?",
+    re.ASCII,
 )
 
 
@@ -76,6 +77,8 @@ class Transition(StrEnum):
     SCHEDULE = "schedule"
     ACKNOWLEDGE = "acknowledge"
     CANCEL = "cancel"
+    WITHDRAW = "withdraw"
+    RECALL = "recall"
     REFUSE = "refuse"
 
 
@@ -107,6 +110,18 @@ TRANSITIONS: dict[Transition, Move] = {
     ),
     Transition.CANCEL: Move(
         frozenset({State.PLANNED, State.SCHEDULED}),
+        State.CANCELED,
+        ("reason", "finished_at", "expires_at"),
+    ),
+    # By a handover. UNTRACKED: only what cannot have been sent.
+    Transition.WITHDRAW: Move(
+        frozenset({State.PLANNED, State.DEFERRED}),
+        State.CANCELED,
+        ("reason", "finished_at", "expires_at"),
+    ),
+    # By a handover. TRACKED: whatever no worker has claimed; the claim refuses it.
+    Transition.RECALL: Move(
+        frozenset({State.PLANNED, State.DEFERRED, State.SCHEDULED, State.ENQUEUED}),
         State.CANCELED,
         ("reason", "finished_at", "expires_at"),
     ),
@@ -165,6 +180,8 @@ class Occurrence:
         sends: how many times a send of it was acknowledged.
         misfire: True when it was materialized later than the misfire threshold.
         expires_at: when the store may delete the row; set with a terminal state only.
+        run: 16 hexadecimal characters that tell a manual run from others; None for
+            what a rule produced.
     """
 
     schedule_id: str
@@ -187,16 +204,21 @@ class Occurrence:
     reason: str | None = None
     finished_at: datetime | None = None
     expires_at: datetime | None = None
+    run: str | None = None
 
     @property
     def occurrence_id(self) -> str:
         """The stable id, on which consumers deduplicate."""
-        return occurrence_id(self.schedule_id, self.version, self.scheduled_for)
+        return occurrence_id(
+            self.schedule_id, self.version, self.scheduled_for, self.run
+        )
 
     @property
     def key(self) -> RowKey:
         """The row's place in the timeline."""
-        return row_key(self.schedule_id, self.version, self.scheduled_for, self.shard)
+        return row_key(
+            self.schedule_id, self.version, self.scheduled_for, self.shard, self.run
+        )
 
     @property
     def is_open(self) -> bool:
@@ -204,13 +226,16 @@ class Occurrence:
         return self.state in OPEN
 
 
-def occurrence_id(schedule_id: str, version: int, scheduled_for: datetime) -> str:
-    """Return `<schedule_id>.v<version>.<yyyymmddThhmmssZ>`."""
-    return f"{schedule_id}.v{version}.{compact_instant(scheduled_for)}"
+def occurrence_id(
+    schedule_id: str, version: int, scheduled_for: datetime, run: str | None = None
+) -> str:
+    """Return `<schedule_id>.v<version>.<yyyymmddThhmmssZ>`; a run adds `.r<run>`."""
+    text = f"{schedule_id}.v{version}.{compact_instant(scheduled_for)}"
+    return text if run is None else f"{text}.r{run}"
 
 
-def parse_occurrence_id(text: str) -> tuple[str, int, datetime]:
-    """Split an id into (schedule_id, version, scheduled_for).
+def parse_occurrence_id(text: str) -> tuple[str, int, datetime, str | None]:
+    """Split an id into (schedule_id, version, scheduled_for, run).
 
     Raises:
         InvalidInput: code `invalid_occurrence_id`.
@@ -224,7 +249,7 @@ def parse_occurrence_id(text: str) -> tuple[str, int, datetime]:
             found=text,
         )
     instant = parse_compact(parts[3], field="occurrence_id")
-    return parts[1], int(parts[2]), instant
+    return parts[1], int(parts[2]), instant, parts[4]
 
 
 def bucket_of(instant: datetime) -> str:
@@ -241,10 +266,16 @@ def partition_of(bucket: str, shard: int) -> str:
 
 
 def row_key(
-    schedule_id: str, version: int, scheduled_for: datetime, shard: int
+    schedule_id: str,
+    version: int,
+    scheduled_for: datetime,
+    shard: int,
+    run: str | None = None,
 ) -> RowKey:
-    """Return the key of the row for this time."""
+    """Return the key of the row for this time; of a run, its own."""
     sort = f"{compact_instant(scheduled_for)}#{schedule_id}#v{version}"
+    if run is not None:
+        sort = f"{sort}#r{run}"
     return RowKey(bucket_of(scheduled_for), shard, sort)
 
 

@@ -47,17 +47,36 @@ def expires_at(finished_at: datetime) -> datetime:
     return finished_at + RETENTION
 
 
-def is_sweep_due(scheduled_at: datetime, available_at: datetime, now: datetime) -> bool:
-    """Whether this minute's pass hands a still unacknowledged record to the relay.
+def is_sweep_due(
+    scheduled_at: datetime,
+    available_at: datetime,
+    now: datetime,
+    previous: datetime | None,
+) -> bool:
+    """Whether this pass hands a still unacknowledged record to the relay.
 
     A record becomes eligible when the stream had its chance and its time is near;
-    from then on it is handed over in the minutes 0, 1, 3, 7, 15 and every 16 minutes
-    after, so that a relay that is merely slow is not buried by its own backlog.
+    from then on it has turns in the minutes 0, 1, 3, 7, 15 and every 16 minutes
+    after, so that a relay that is merely slow is not buried by its own backlog. A
+    turn that no pass came to is made up for by the next pass.
+
+    Args:
+        scheduled_at: when it became an outbox record.
+        available_at: when its message may be received.
+        now: when this pass looks at it.
+        previous: when the last finished pass before this one began, if there was one.
     """
     eligible = max(scheduled_at + SWEEP_MIN_AGE, available_at - SWEEP_NEAR)
     if now < eligible:
         return False
-    turn = (now - eligible) // _MINUTE + 1
-    if turn <= _SWEEP_STEADY_MINUTES:
-        return turn & (turn - 1) == 0
-    return turn % _SWEEP_STEADY_MINUTES == 0
+    seen = 0
+    if previous is not None and previous >= eligible:
+        seen = _turns((previous - eligible) // _MINUTE + 1)
+    return _turns((now - eligible) // _MINUTE + 1) > seen
+
+
+def _turns(minutes: int) -> int:
+    """Return how many turns lie in the first minutes: at 1, 2, 4, 8, 16, 32, 48 ..."""
+    if minutes < _SWEEP_STEADY_MINUTES:
+        return minutes.bit_length()
+    return _SWEEP_STEADY_MINUTES.bit_length() - 1 + minutes // _SWEEP_STEADY_MINUTES

@@ -61,7 +61,7 @@ def recur(
 
     Args:
         expression: parsed expression.
-        info: the zone that local times are read in; a rate does not use it.
+        info: the zone that local times are read in; of a rate only the bounds.
         gap: rule for local times that do not exist.
         fold: rule for local times that repeat.
         anchor: UTC instant from which a rate counts; EARLIEST if None.
@@ -70,7 +70,7 @@ def recur(
         return CronTimes(expression, clock(info), gap, fold)
     if isinstance(expression, AtExpression):
         return AtTimes(resolve(expression.wall, info, gap, fold))
-    return RateTimes(expression, anchor or EARLIEST)
+    return RateTimes(expression, anchor or EARLIEST, info)
 
 
 class AtTimes:
@@ -91,27 +91,31 @@ class AtTimes:
 
 
 class RateTimes:
-    """The instants anchor + k * period, k >= 1."""
+    """The instants anchor + k * period, k >= 1, in the local years 1970 to 2199."""
 
-    def __init__(self, expression: RateExpression, anchor: datetime) -> None:
+    def __init__(
+        self, expression: RateExpression, anchor: datetime, info: ZoneInfo
+    ) -> None:
         self._period = expression.period
         self._anchor = min(anchor, LATEST)
+        self._start = datetime(FIRST_YEAR, 1, 1, tzinfo=info).astimezone(UTC)
+        self._end = datetime(LAST_YEAR + 1, 1, 1, tzinfo=info).astimezone(UTC)
 
     def next(self, after: datetime) -> datetime | None:
         """Return the first time strictly after a UTC instant."""
-        if after >= LATEST:
+        if after >= self._end:
             return None
-        passed = (max(after, EARLIEST) - self._anchor) // self._period
+        passed = (max(after, self._start - TICK) - self._anchor) // self._period
         found = self._anchor + max(passed + 1, 1) * self._period
-        return found if found < LATEST else None
+        return found if found < self._end else None
 
     def previous(self, before: datetime) -> datetime | None:
         """Return the last time strictly before a UTC instant."""
-        if before <= EARLIEST:
+        if before <= self._start:
             return None
-        passed = (min(before, LATEST) - TICK - self._anchor) // self._period
+        passed = (min(before, self._end) - TICK - self._anchor) // self._period
         found = self._anchor + max(passed, 0) * self._period
-        return found if passed >= 1 and found > EARLIEST else None
+        return found if passed >= 1 and found >= self._start else None
 
 
 class CronTimes:

@@ -71,7 +71,7 @@ class Reader:
         for name in self._members:
             if name not in allowed:
                 text = f"{name!r} is not known here; known: {', '.join(allowed)}."
-                self.note(name, "unknown_member", text, name)
+                self.note(name, "unknown_field", text, name)
 
     def need(self, name: str, read: Callable[[object, str], _Value]) -> _Value:
         """Read a member that must be there.
@@ -213,10 +213,12 @@ def read_choice(kind: type[_Choice], value: object, field: str) -> _Choice:
 
 def wrong_type(field: str, value: object, wanted: str) -> InvalidInput:
     """Make the error for a JSON value of the wrong type."""
+    # A truth value is an int too.
     names = {type(None): "null", bool: "a truth value", int: "a number"}
     names |= {float: "a decimal number", str: "a string"}
     names |= {list: "a list", dict: "an object"}
-    found = names.get(type(value), type(value).__name__)
+    named = (name for kind, name in names.items() if isinstance(value, kind))
+    found = next(named, type(value).__name__)
     message = f"{field} must be {wanted}; found {found}."
     return InvalidInput.of(field, "wrong_type", message, found=found)
 
@@ -231,9 +233,16 @@ def _read_exclude(value: object, field: str) -> tuple[DateRange, ...]:
     if len(value) > MAX_EXCLUDED:
         message = f"{field} takes at most {MAX_EXCLUDED} entries; found {len(value)}."
         raise InvalidInput.of(field, "out_of_range", message, found=len(value))
-    return tuple(
-        _read_range(each, f"{field}[{index}]") for index, each in enumerate(value)
-    )
+    ranges: list[DateRange] = []
+    findings: list[Finding] = []
+    for index, each in enumerate(value):
+        try:
+            ranges.append(_read_range(each, f"{field}[{index}]"))
+        except InvalidInput as error:
+            findings.extend(error.findings)
+    if findings:
+        raise InvalidInput(findings=tuple(findings))
+    return tuple(ranges)
 
 
 def _read_range(value: object, field: str) -> DateRange:

@@ -1,6 +1,6 @@
 """Create a schedule, and materialize it at once when it is due soon."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from hourbell.domain.definition import (
@@ -12,15 +12,22 @@ from hourbell.domain.definition import (
     VersionRef,
     derived_schedule_id,
 )
-from hourbell.domain.errors import Conflict, Finding, InvalidInput, Transient
+from hourbell.domain.errors import (
+    Conflict,
+    Finding,
+    InvalidInput,
+    QuotaExceeded,
+    Transient,
+)
 from hourbell.domain.instants import floor_minute
 from hourbell.domain.occurrence import Occurrence
 from hourbell.domain.policies import WATERMARK_LAG
 from hourbell.domain.schedule import Timing, anchored, next_planned, validate
 from hourbell.domain.zones import TICK, TZDB_VERSION
+from hourbell.usecases.admission import admission_findings, handler_findings
 from hourbell.usecases.identify import Caller
 from hourbell.usecases.materialize import Plane, advance
-from hourbell.usecases.ports import Ids, ShardGroups, Write
+from hourbell.usecases.ports import Creation, Ids, ShardGroups
 
 FIRST_VERSION = 1
 
@@ -78,6 +85,21 @@ class Created:
     materialized: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What a create would do.
+
+    Attributes:
+        schedule: as it would be; its id holds only for a request with a key.
+        refusals: why it would not be created; empty when it would.
+    """
+
+    schedule: Schedule
+    version: Version
+    first: Occurrence
+    refusals: tuple[Finding, ...]
+
+
 def create_schedule(
     registry: Registry, caller: Caller, request: NewSchedule, now: datetime
 ) -> Created:
@@ -93,9 +115,11 @@ def create_schedule(
         now: the current instant; the schedule's times lie strictly after it.
 
     Raises:
-        InvalidInput: the timing is not valid or never fires, or the tenant has no
-            such handler (`unknown_handler`).
-        Conflict: the key was used for another request (`idempotency_key_reused`).
+        InvalidInput: the timing is not valid or never fires, or the tenant may not
+            have such a schedule (see `admission`).
+        Conflict: the key was used for another request (`idempotency_key_reused`), or
+            the tenant has a schedule of this name (`name_taken`).
+        QuotaExceeded: the tenant has as many schedules as it may.
         Transient: a store did not answer; nothing or everything is stored.
     """
     schedule_id = _schedule_id(registry, caller, request)
@@ -111,14 +135,58 @@ def create_schedule(
     first = _first_occurrence(registry, version)
     group = registry.plane.shard_map.group_of(first.shard)
     registry.groups.ensure(group, floor_minute(now) - WATERMARK_LAG)
-    answer = registry.plane.schedules.create(schedule, version, first)
-    if answer is Write.APPLIED:
+    quota = caller.tenant.quotas.schedules
+    answer = registry.plane.schedules.create(schedule, version, first, quota=quota)
+    if answer is Creation.CREATED:
         near = _materialize(registry, first, now)
         return Created(schedule, version, first, materialized=near)
+    if answer is Creation.NAME_TAKEN:
+        raise _name_taken(registry, caller, request.name)
+    if answer is Creation.QUOTA_FULL:
+        raise _quota_full(registry, caller)
     stored = _stored(registry, schedule_id)
     if stored is None:
         raise Transient(f"{schedule_id} was taken and is not there")
     return _replay(registry, request, _checked(stored, request), now)
+
+
+def rehearse_create(
+    registry: Registry, caller: Caller, request: NewSchedule, now: datetime
+) -> Rehearsal:
+    """Say what a create would do; nothing is stored.
+
+    A request that was done before would get its original answer, and is not refused.
+
+    Raises:
+        InvalidInput: the timing is not valid or never fires.
+        Conflict: the key was used for another request (`idempotency_key_reused`).
+        Transient: a store did not answer.
+    """
+    schedule_id = _schedule_id(registry, caller, request)
+    original = _original(registry, schedule_id, request)
+    if original is None:
+        validate(request.timing, now)
+        version = _first_version(schedule_id, caller, request, now)
+        refusals = _refusals(registry, caller, request, now)
+    else:
+        version, refusals = original, ()
+    first = _first_occurrence(registry, version)
+    return Rehearsal(_schedule(version, request), version, first, refusals)
+
+
+def _refusals(
+    registry: Registry, caller: Caller, request: NewSchedule, now: datetime
+) -> tuple[Finding, ...]:
+    """Return why a create with a valid timing would be refused now."""
+    refusals = _findings(registry, caller, request, now)
+    schedules, tenant_id = registry.plane.schedules, caller.tenant.tenant_id
+    if schedules.find_by_name(tenant_id, request.name) is not None:
+        taken = _name_taken(registry, caller, request.name)
+        refusals += (Finding("name", taken.code, taken.message, request.name),)
+    if schedules.count(tenant_id) >= caller.tenant.quotas.schedules:
+        full = _quota_full(registry, caller)
+        refusals += (Finding("", full.code, full.message),)
+    return refusals
 
 
 def _schedule_id(registry: Registry, caller: Caller, request: NewSchedule) -> str:
@@ -131,34 +199,57 @@ def _findings(
     registry: Registry, caller: Caller, request: NewSchedule, now: datetime
 ) -> tuple[Finding, ...]:
     """Return what is wrong with a request, all at once."""
-    findings: tuple[Finding, ...] = ()
+    directory, tenant = registry.plane.directory, caller.tenant
     try:
         validate(request.timing, now)
     except InvalidInput as error:
-        findings = error.findings
-    tenant_id, name = caller.tenant.tenant_id, request.handler
-    if registry.plane.directory.handler(tenant_id, name) is None:
-        message = f"No handler {name!r} is registered on this tenant."
-        findings += (Finding("handler", "unknown_handler", message, name),)
-    return findings
+        handler = handler_findings(directory, tenant, request.handler)
+        return (*error.findings, *handler)
+    return admission_findings(directory, tenant, definition_of(request), now)
 
 
-def _first_version(
-    schedule_id: str, caller: Caller, request: NewSchedule, now: datetime
-) -> Version:
-    definition = Definition(
-        timing=anchored(request.timing, now),
+def _name_taken(registry: Registry, caller: Caller, name: str) -> Conflict:
+    """Return the error that tells which schedule has a name: the tenant's own."""
+    tenant_id = caller.tenant.tenant_id
+    holder = registry.plane.schedules.find_by_name(tenant_id, name)
+    return Conflict(
+        f"The name {name!r} is that of the schedule {holder}.",
+        code="name_taken",
+        members={"field": "name", "schedule_id": holder},
+    )
+
+
+def _quota_full(registry: Registry, caller: Caller) -> QuotaExceeded:
+    allowed = caller.tenant.quotas.schedules
+    used = registry.plane.schedules.count(caller.tenant.tenant_id)
+    return QuotaExceeded(
+        f"The tenant has {used} schedules; its quota is {allowed}.",
+        members={"quota": "schedules", "used": used, "allowed": allowed},
+    )
+
+
+def definition_of(request: NewSchedule) -> Definition:
+    """Return the definition that a request asks for, without a rate's anchor."""
+    return Definition(
+        timing=request.timing,
         handler=request.handler,
         payload_json=request.payload_json,
         tracking=request.tracking,
         flexible_window_seconds=request.flexible_window_seconds,
     )
+
+
+def _first_version(
+    schedule_id: str, caller: Caller, request: NewSchedule, now: datetime
+) -> Version:
+    definition = definition_of(request)
+    timing = anchored(request.timing, now)
     return Version(
         schedule_id=schedule_id,
         version=FIRST_VERSION,
         tenant_id=caller.tenant.tenant_id,
         name=request.name,
-        definition=definition,
+        definition=replace(definition, timing=timing),
         # Just after now: a time at this very instant is past.
         effective_from=now + TICK,
         tzdb=TZDB_VERSION,

@@ -2,13 +2,18 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import islice
 
 from hourbell.domain.definition import Schedule, ScheduleState, Version
 from hourbell.domain.errors import NotFound
-from hourbell.domain.occurrence import Occurrence, RowKey, occurrence_id, row_key
+from hourbell.domain.occurrence import (
+    Occurrence,
+    RowKey,
+    State,
+    occurrence_id,
+    row_key,
+)
 from hourbell.domain.policies import RETENTION
 from hourbell.domain.schedule import next_time, previous_time, upcoming
 from hourbell.domain.shards import ShardMap
@@ -16,6 +21,10 @@ from hourbell.domain.zones import TICK
 from hourbell.usecases.ports import Schedules, Timeline
 
 LATEST = 5
+
+# How many versions are looked at: what is older has no times among the latest, unless
+# a schedule is changed all the time.
+VERSIONS = 3
 
 # States of a time that has no row.
 NONE = "NONE"
@@ -57,8 +66,9 @@ class ScheduleView:
     """A schedule as its owner sees it.
 
     Attributes:
+        version: the version in force, or about to be.
         next_run_at: None when nothing more comes, or while it is not ACTIVE.
-        latest: up to five times of the version in force, the latest first.
+        latest: up to five times of the latest versions, the latest first.
     """
 
     schedule: Schedule
@@ -72,47 +82,142 @@ def get_schedule(
 ) -> ScheduleView:
     """Return one of the tenant's schedules.
 
-    Times are computed from the rules, so they are right whatever the rows say.
+    Raises:
+        NotFound: there is none with this id, or it is another tenant's.
+        Transient: a store did not answer.
+    """
+    return view_of(library, find_schedule(library, tenant_id, schedule_id), now)
+
+
+def check_id(schedule_id: str) -> None:
+    """Refuse what cannot be an id without looking it up.
+
+    Raises:
+        NotFound: it cannot be one.
+    """
+    if not _ID.fullmatch(schedule_id):
+        raise NotFound
+
+
+def find_schedule(library: Library, tenant_id: str, schedule_id: str) -> Schedule:
+    """Return the definition of one of the tenant's schedules.
 
     Raises:
         NotFound: there is none with this id, or it is another tenant's.
         Transient: a store did not answer.
     """
-    if not _ID.fullmatch(schedule_id):
-        raise NotFound
+    check_id(schedule_id)
     schedule = library.schedules.find(schedule_id)
     if schedule is None or schedule.tenant_id != tenant_id:
         raise NotFound
-    version = _version(library, schedule)
+    return schedule
+
+
+def view_of(library: Library, schedule: Schedule, now: datetime) -> ScheduleView:
+    """Return a schedule with its times around now.
+
+    Times are computed from the rules, so they are right whatever the rows say. On
+    both sides of a change each time is that of the version that owns it.
+
+    Raises:
+        NotFound: its version is not in the log.
+        Transient: a store did not answer.
+    """
+    log = library.schedules.version_log(
+        schedule.schedule_id, before=schedule.version + 1, limit=VERSIONS
+    )
+    if not log or log[0].version != schedule.version:
+        raise NotFound
+    glances = [_glance(library, version, now) for version in _intervals(log)]
+    nexts = [each.following for each in glances if each.following is not None]
+    latest = [due for each in glances for due in each.latest][:LATEST]
+    active = schedule.state is ScheduleState.ACTIVE
+    following = min(nexts) if active and nexts else None
+    return ScheduleView(schedule, log[0], following, tuple(latest))
+
+
+def version_log(
+    library: Library,
+    tenant_id: str,
+    schedule_id: str,
+    *,
+    before: int | None,
+    limit: int,
+) -> tuple[tuple[Version, ...], bool]:
+    """Return versions of one of the tenant's schedules, and whether there are more.
+
+    Args:
+        library: the ports.
+        tenant_id: whose.
+        schedule_id: which.
+        before: only lower numbers; None for all.
+        limit: at most so many, the newest first.
+
+    Raises:
+        NotFound: there is none with this id, or it is another tenant's.
+        Transient: a store did not answer.
+    """
+    find_schedule(library, tenant_id, schedule_id)
+    log = library.schedules.version_log(schedule_id, before=before, limit=limit + 1)
+    return log[:limit], len(log) > limit
+
+
+@dataclass(frozen=True, slots=True)
+class _Glance:
+    """The times of one version around now, the latest first."""
+
+    following: datetime | None
+    latest: tuple[Due, ...]
+
+
+def _intervals(log: Sequence[Version]) -> list[Version]:
+    """Return the versions that produce times, with intervals as far as known.
+
+    While a handover is not finished, the ended version keeps what is not after the
+    change, and the new one begins there.
+    """
+    shown = []
+    for place, version in enumerate(log):
+        start, end = version.effective_from, version.effective_to
+        ended = log[place + 1] if place + 1 < len(log) else None
+        if start is None and ended is not None and ended.ends_at is not None:
+            start = ended.ends_at + TICK
+        if end is None and version.ends_at is not None:
+            end = version.ends_at + TICK
+        if version.state is ScheduleState.ACTIVE and start is not None:
+            shown.append(replace(version, effective_from=start, effective_to=end))
+    return shown
+
+
+def _glance(library: Library, version: Version, now: datetime) -> _Glance:
     following = _following(version, now)
     past = _past(version, now)
     # Times on both sides of now, the latest first, and the rows that they have.
     times = [*([following] if following else []), *past]
     rows = _rows(library, version, times)
     ended = _ended(version, times, rows)
-    if following is not None and ended[0]:
+    if following is not None and (ended[0] or _is_canceled(rows.get(following))):
         following = None
     latest = [
         _due(version, instant, rows.get(instant), now)
         for instant, is_beyond in zip(times, ended, strict=True)
         if instant in past and not is_beyond
     ]
-    active = schedule.state is ScheduleState.ACTIVE
-    return ScheduleView(schedule, version, following if active else None, tuple(latest))
+    return _Glance(following, tuple(latest))
 
 
-def _version(library: Library, schedule: Schedule) -> Version:
-    found = library.schedules.versions([schedule.ref], consistent=True)
-    version = found.get(schedule.ref)
-    if version is None:
-        raise NotFound
-    return version
+def _is_canceled(row: Occurrence | None) -> bool:
+    return row is not None and row.state is State.CANCELED
 
 
 def _following(version: Version, now: datetime) -> datetime | None:
-    after = max(now, version.effective_from - TICK)
+    after = max(now, _start(version) - TICK)
     found = next_time(version.definition.timing, after)
     return found if found is not None and version.owns(found) else None
+
+
+def _start(version: Version) -> datetime:
+    return version.effective_from or version.created_at
 
 
 def _past(version: Version, now: datetime) -> list[datetime]:
@@ -153,28 +258,34 @@ def _ended(
     limit = version.definition.timing.max_occurrences
     if limit is None or not times:
         return [False] * len(times)
-    newest = _number(version, times, rows)
+    newest = _number(version, times, rows, limit)
     return [newest - place > limit for place in range(len(times))]
 
 
 def _number(
-    version: Version, times: Sequence[datetime], rows: dict[datetime, Occurrence]
+    version: Version,
+    times: Sequence[datetime],
+    rows: dict[datetime, Occurrence],
+    limit: int,
 ) -> int:
     """Return the sequence number that the first of these consecutive times has.
 
-    Rows carry theirs. Without a row it is counted, which gives up (in favour of
-    "not yet at the end") after MAX_COUNTED.
+    Rows carry theirs. Without a row it is counted, up to where all of the times lie
+    beyond `max_occurrences`; or up to MAX_COUNTED, which tells nothing.
     """
     for place, instant in enumerate(times):
         if instant in rows:
             return rows[instant].sequence + place
-    counted = 0
-    all_times = upcoming(version.definition.timing, version.effective_from - TICK)
-    for instant in islice(all_times, MAX_COUNTED):
-        if instant > times[0]:
-            return counted
-        counted += 1
-    return counted if counted < MAX_COUNTED else 0
+    number = version.base_sequence
+    enough = limit + len(times)
+    all_times = upcoming(version.definition.timing, _start(version) - TICK)
+    for counted, instant in enumerate(all_times):
+        if instant > times[0] or number >= enough:
+            return number
+        if counted == MAX_COUNTED:
+            return 0
+        number += 1
+    return number
 
 
 def _due(

@@ -1,10 +1,18 @@
 """Turn planned rows into outbox records, each after its next time is planned."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
+from operator import add, attrgetter
 
-from hourbell.domain.definition import Tenant, Version, VersionRef
+from hourbell.domain.definition import (
+    Handler,
+    ScheduleState,
+    Tenant,
+    Version,
+    VersionRef,
+)
+from hourbell.domain.errors import InvalidInput
 from hourbell.domain.occurrence import (
     CancelReason,
     Occurrence,
@@ -13,10 +21,12 @@ from hourbell.domain.occurrence import (
     jitter_seconds,
 )
 from hourbell.domain.policies import expires_at, is_misfire
+from hourbell.domain.routing import queue_key
 from hourbell.domain.schedule import matches, next_planned
 from hourbell.domain.shards import ShardMap
 from hourbell.domain.zones import TZDB_VERSION
 from hourbell.usecases.ports import Change, Directory, Schedules, Timeline, Write
+from hourbell.usecases.version_reads import read_versions
 
 # The most rows that one call takes through the steps. What is left stays PLANNED
 # and is found by the next pass.
@@ -47,10 +57,13 @@ class Tally:
         existed: next times that stood already.
         scheduled: rows that left PLANNED.
         lost: rows that somebody else moved first.
-        unknown: rows whose writes got no clear answer, or whose tenant was not
-            found; they are still PLANNED and come up again.
+        unknown: rows whose writes got no clear answer, or whose tenant or handler
+            was not found; they are still PLANNED and come up again.
         canceled: rows that their version does not own or produce.
         misfires: scheduled rows that were reached after the misfire threshold.
+        held: rows that a handover under way has yet to decide.
+        faulty: rows whose version cannot be read or does not make sense to this
+            release, such as one in a zone that is gone; they are left alone.
     """
 
     planned: int = 0
@@ -60,11 +73,15 @@ class Tally:
     unknown: int = 0
     canceled: int = 0
     misfires: int = 0
+    held: int = 0
+    faulty: int = 0
 
     def __add__(self, other: "Tally") -> "Tally":
         """Add up two tallies."""
-        return Tally(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+        return Tally(*map(add, _counts(self), _counts(other)))
 
+
+_counts = attrgetter(*(field.name for field in fields(Tally)))
 
 NOTHING = Tally()
 
@@ -79,7 +96,13 @@ class _Case:
     verdict: CancelReason | None
 
 
-def advance(plane: Plane, rows: Sequence[Occurrence], now: datetime) -> Tally:
+def advance(
+    plane: Plane,
+    rows: Sequence[Occurrence],
+    now: datetime,
+    *,
+    is_over: Callable[[], bool] = bool,
+) -> Tally:
     """Materialize the rows that are due within the horizon, and what follows them.
 
     For each row, first the next time is planned by an insert; only when that row
@@ -90,6 +113,8 @@ def advance(plane: Plane, rows: Sequence[Occurrence], now: datetime) -> Tally:
         plane: the ports.
         rows: rows of any state; only PLANNED ones due within the horizon are taken.
         now: the current instant.
+        is_over: asked before each step after the first: whether to stop here, since
+            the time is up. What is left is found by the next pass.
 
     Returns:
         what was done. A row that could not be taken all the way is left PLANNED.
@@ -106,6 +131,8 @@ def advance(plane: Plane, rows: Sequence[Occurrence], now: datetime) -> Tally:
         followers, done = _step(plane, frontier, now)
         tally += done
         frontier = _due(followers, due)[:budget]
+        if is_over():
+            break
     return tally
 
 
@@ -119,44 +146,121 @@ def _step(
     plane: Plane, rows: Sequence[Occurrence], now: datetime
 ) -> tuple[list[Occurrence], Tally]:
     """Take rows through both writes; return the next rows inserted, and the tally."""
-    versions = _versions_of(plane, rows)
-    tenants = plane.directory.tenants({row.tenant_id for row in rows})
-    cases = [
-        _judge(plane, row, versions.get(VersionRef(row.schedule_id, row.version)), now)
+    versions, faulty = _versions_of(plane, rows)
+    routes = _routes_of(plane, versions.values())
+    judged = [
+        _judged(plane, row, versions.get(_ref(row)), now)
         for row in rows
-        if row.tenant_id in tenants
+        if _ref(row) not in faulty
     ]
-    missing = Tally(unknown=len(rows) - len(cases))
-    followers, standing, planned = _plan_next(plane, cases)
-    return followers, missing + planned + _leave_planned(plane, standing, tenants, now)
+    cases = [case for case in judged if case is not None]
+    routed = [case for case in cases if case.version is None or case.version in routes]
+    free = [case for case in routed if not _is_held(case)]
+    apart = Tally(
+        unknown=len(cases) - len(routed),
+        held=len(routed) - len(free),
+        faulty=len(rows) - len(cases),
+    )
+    followers, standing, planned = _plan_next(plane, free)
+    return followers, apart + planned + _leave_planned(plane, standing, routes, now)
 
 
-def _versions_of(plane: Plane, rows: Sequence[Occurrence]) -> dict[VersionRef, Version]:
-    """Read the rows' versions; those that seem not to own their row, consistently."""
-    refs = {VersionRef(row.schedule_id, row.version) for row in rows}
-    found = plane.schedules.versions(refs, consistent=False)
+@dataclass(frozen=True, slots=True)
+class _Routes:
+    """Tenants and handlers, by which the queue of a version is found."""
+
+    tenants: dict[str, Tenant]
+    handlers: dict[tuple[str, str], Handler]
+
+    def __contains__(self, version: Version) -> bool:
+        return version.tenant_id in self.tenants and _handler_ref(version) in (
+            self.handlers
+        )
+
+    def queue_of(self, version: Version) -> str:
+        """Return the key of the queue that a version's messages go to."""
+        tier = self.tenants[version.tenant_id].tier
+        handler = self.handlers[_handler_ref(version)]
+        return queue_key(tier, handler, version.definition.lane)
+
+
+def _handler_ref(version: Version) -> tuple[str, str]:
+    return version.tenant_id, version.definition.handler
+
+
+def _routes_of(plane: Plane, versions: Iterable[Version]) -> _Routes:
+    named = list(versions)
+    return _Routes(
+        plane.directory.tenants({version.tenant_id for version in named}),
+        plane.directory.named_handlers({_handler_ref(version) for version in named}),
+    )
+
+
+def _is_held(case: "_Case") -> bool:
+    version = case.version
+    return version is not None and version.holds(case.row.scheduled_for)
+
+
+def _ref(row: Occurrence) -> VersionRef:
+    return VersionRef(row.schedule_id, row.version)
+
+
+def _versions_of(
+    plane: Plane, rows: Sequence[Occurrence]
+) -> tuple[dict[VersionRef, Version], frozenset[VersionRef]]:
+    """Read the rows' versions; those that seem not to own their row, consistently.
+
+    Returns:
+        the versions that exist, and the refs of those that cannot be read.
+    """
+    found, faulty = read_versions(plane.schedules, map(_ref, rows), consistent=False)
     doubtful = {
         ref
         for row in rows
-        if (ref := VersionRef(row.schedule_id, row.version)) not in found
-        or _fault(row, found[ref]) is not None
+        if (ref := _ref(row)) not in faulty
+        and (ref not in found or _is_doubtful(row, found[ref]))
     }
-    if doubtful:
-        found |= plane.schedules.versions(doubtful, consistent=True)
-    return found
+    again, faulty_again = read_versions(plane.schedules, doubtful, consistent=True)
+    return found | again, faulty | faulty_again
 
 
-def _fault(row: Occurrence, version: Version) -> CancelReason | None:
-    """Return why a version does not stand behind a row; None when it does.
+def _is_doubtful(row: Occurrence, version: Version) -> bool:
+    try:
+        return version.holds(row.scheduled_for) or objection(row, version) is not None
+    except InvalidInput:
+        return True
+
+
+def objection(row: Occurrence, version: Version) -> CancelReason | None:
+    """Return why a version does not stand behind an unsent row; None when it does.
 
     A row planned by another release of the zone database is not judged by this one.
     """
-    if not version.owns(row.scheduled_for):
-        return CancelReason.SUPERSEDED
+    if version.is_stopped or not version.owns(row.scheduled_for):
+        return ending(version)
     same_rules = row.tzdb == TZDB_VERSION
     if same_rules and not matches(version.definition.timing, row.scheduled_for):
         return CancelReason.REPLANNED
     return None
+
+
+def ending(version: Version) -> CancelReason:
+    """Return the reason for canceling what a version leaves behind."""
+    if version.ends_as is ScheduleState.PAUSED:
+        return CancelReason.PAUSED
+    if version.ends_as is ScheduleState.CANCELED:
+        return CancelReason.CANCELED
+    return CancelReason.SUPERSEDED
+
+
+def _judged(
+    plane: Plane, row: Occurrence, version: Version | None, now: datetime
+) -> _Case | None:
+    """Judge a row; None when its version's rules make no sense to this release."""
+    try:
+        return _judge(plane, row, version, now)
+    except InvalidInput:
+        return None
 
 
 def _judge(
@@ -171,7 +275,7 @@ def _judge(
         return _Case(row, None, None, CancelReason.ORPHANED)
     following = None
     ahead = next_planned(version.definition.timing, row.scheduled_for, row.sequence)
-    if ahead is not None and version.owns(ahead[0]):
+    if ahead is not None and version.owns(ahead[0]) and not version.is_stopped:
         instant, sequence = ahead
         following = Occurrence(
             schedule_id=row.schedule_id,
@@ -183,7 +287,7 @@ def _judge(
             tzdb=TZDB_VERSION,
             planned_at=now,
         )
-    return _Case(row, version, following, _fault(row, version))
+    return _Case(row, version, following, objection(row, version))
 
 
 def _plan_next(
@@ -212,12 +316,12 @@ def _plan_next(
 def _leave_planned(
     plane: Plane,
     cases: Sequence[_Case],
-    tenants: dict[str, Tenant],
+    routes: _Routes,
     now: datetime,
 ) -> Tally:
     """Move the rows whose next time stands out of PLANNED."""
     changes = [
-        _scheduling(case.row, case.version, tenants[case.row.tenant_id], now)
+        _scheduling(case.row, case.version, routes.queue_of(case.version), now)
         if case.version is not None and case.verdict is None
         else canceling(case.row, case.verdict or CancelReason.ORPHANED, now)
         for case in cases
@@ -239,9 +343,7 @@ def _count(change: Change, answer: Write) -> Tally:
     return Tally(scheduled=1, misfires=int(change.row.misfire))
 
 
-def _scheduling(
-    row: Occurrence, version: Version, tenant: Tenant, now: datetime
-) -> Change:
+def _scheduling(row: Occurrence, version: Version, queue: str, now: datetime) -> Change:
     """Return the change that makes a planned row an outbox record."""
     definition = version.definition
     jitter = jitter_seconds(row.occurrence_id, definition.flexible_window_seconds)
@@ -250,7 +352,7 @@ def _scheduling(
         state=State.SCHEDULED,
         available_at=row.scheduled_for + timedelta(seconds=jitter),
         lane=definition.lane,
-        queue=f"{tenant.tier}-{definition.lane}",
+        queue=queue,
         scheduled_at=now,
         misfire=is_misfire(row.scheduled_for, now),
     )

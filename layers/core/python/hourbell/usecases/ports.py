@@ -6,9 +6,7 @@ Every method may raise `Transient` when the dependency did not answer in time.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Protocol
 
 from hourbell.domain.definition import (
@@ -18,46 +16,49 @@ from hourbell.domain.definition import (
     Version,
     VersionRef,
 )
-from hourbell.domain.occurrence import Occurrence, RowKey, Transition
+from hourbell.domain.dispatch import Dispatch
+from hourbell.domain.occurrence import Occurrence, RowKey
+from hourbell.usecases.port_values import (
+    Change,
+    Creation,
+    Entry,
+    GroupWork,
+    Lease,
+    ListEntry,
+    Listing,
+    Page,
+    Probe,
+    Run,
+    Sent,
+    Succession,
+    Write,
+)
 
-
-class Write(StrEnum):
-    """What became of one conditional write.
-
-    APPLIED: it took effect. EXISTS: an insert found a row under its key.
-    LOST: an update's condition did not hold (another writer was there, or no row).
-    UNKNOWN: throttling, a conflict or an error outlasted the retries; it may or may
-    not have taken effect, and must be tried again later.
-    """
-
-    APPLIED = "APPLIED"
-    EXISTS = "EXISTS"
-    LOST = "LOST"
-    UNKNOWN = "UNKNOWN"
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One move of one row: `row` as it shall be, and the transition's name.
-
-    The store writes the row's state and the fields that the transition declares,
-    under the condition that the stored state is one of the transition's sources.
-    """
-
-    row: Occurrence
-    transition: Transition
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Rows of one bucket and shard in key order.
-
-    Attributes:
-        after: pass it back to get the next page; None at the end.
-    """
-
-    rows: tuple[Occurrence, ...]
-    after: RowKey | None
+__all__ = [
+    "Change",
+    "Clock",
+    "Creation",
+    "DeliveryQueues",
+    "Directory",
+    "Entry",
+    "GroupWork",
+    "Ids",
+    "Lease",
+    "ListEntry",
+    "Listing",
+    "Page",
+    "Probe",
+    "QueueProbe",
+    "Run",
+    "Schedules",
+    "Sent",
+    "ShardGroups",
+    "Succession",
+    "SweepQueue",
+    "Timeline",
+    "WorkQueue",
+    "Write",
+]
 
 
 class Clock(Protocol):
@@ -83,12 +84,93 @@ class Ids(Protocol):
 class Schedules(Protocol):
     """Definitions and the version log."""
 
-    def create(self, schedule: Schedule, version: Version, first: Occurrence) -> Write:
-        """Store definition, first version and first row in one transaction.
+    def create(
+        self, schedule: Schedule, version: Version, first: Occurrence, *, quota: int
+    ) -> Creation:
+        """Store definition, first version, first row and name in one transaction.
+
+        The same transaction counts the schedule against the tenant's quota. When
+        several conditions fail at once, EXISTS goes before NAME_TAKEN goes before
+        QUOTA_FULL.
+        """
+        ...
+
+    def find_by_name(self, tenant_id: str, name: str) -> str | None:
+        """Return the id of the tenant's schedule of that name, consistently."""
+        ...
+
+    def relabel(self, schedule: Schedule, *, revision: int) -> Write:
+        """Store description, tags, revision and updated_at, if `revision` stands.
 
         Returns:
-            APPLIED, or EXISTS when the schedule_id is taken; then nothing is stored.
+            APPLIED, or LOST when the stored revision is another one.
         """
+        ...
+
+    def succeed(self, change: Succession) -> Write:
+        """Begin a change of version, in one transaction.
+
+        Stores the definition if its revision is `change.revision` and no handover is
+        under way; puts the new version if absent; sets `ends_at` and `ends_as` of the
+        ended one if absent; puts the dispatch row. A change to CANCELED also frees
+        the name and the quota.
+
+        Returns:
+            APPLIED, or LOST when one of the conditions failed.
+        """
+        ...
+
+    def take_over(
+        self, version: Version, ended: VersionRef, first: Occurrence | None
+    ) -> Write:
+        """Set who owns which times, once, in one transaction.
+
+        Sets `effective_from` and `base_sequence` of the new version if it has none,
+        and the same instant as `effective_to` of the ended one, if absent; puts the
+        first row of the new version (there is none when no time follows, or when the
+        version is not ACTIVE) if its key is free; clears the definition's `handover`
+        if it still names this version.
+
+        Returns:
+            APPLIED, or LOST when the handover was finished by somebody else.
+        """
+        ...
+
+    def record_run(self, run: Run, row: Occurrence) -> Write:
+        """Store a manual run and its row in one transaction.
+
+        Returns:
+            APPLIED; EXISTS when a run with this `run` is there; LOST when the
+            schedule is canceled or gone. Except for APPLIED nothing is stored.
+        """
+        ...
+
+    def find_run(self, schedule_id: str, run: str) -> Run | None:
+        """Return a manual run by a consistent read."""
+        ...
+
+    def version_log(
+        self, schedule_id: str, *, before: int | None = None, limit: int = 50
+    ) -> tuple[Version, ...]:
+        """Return versions with numbers below `before`, newest first, consistently."""
+        ...
+
+    def listing(
+        self, tenant_id: str, *, prefix: str = "", after: str | None, limit: int
+    ) -> Listing:
+        """Return a page of the tenant's schedules whose names begin with `prefix`.
+
+        Stable under changes: a schedule that exists all the while is listed exactly
+        once, whatever is created, changed or canceled meanwhile. `limit` bounds what
+        is read, so a page may be short or empty although there is more.
+
+        Raises:
+            InvalidInput: `after` is not what an earlier page gave (`invalid_cursor`).
+        """
+        ...
+
+    def count(self, tenant_id: str) -> int:
+        """Return how many schedules count against the tenant's quota."""
         ...
 
     def find(self, schedule_id: str) -> Schedule | None:
@@ -98,7 +180,11 @@ class Schedules(Protocol):
     def versions(
         self, refs: Iterable[VersionRef], *, consistent: bool
     ) -> dict[VersionRef, Version]:
-        """Return those of the versions that exist; duplicates are read once."""
+        """Return those of the versions that exist; duplicates are read once.
+
+        Raises:
+            Permanent: one of them cannot be read (`unreadable_item`).
+        """
         ...
 
 
@@ -136,7 +222,18 @@ class Timeline(Protocol):
         ...
 
     def read(self, keys: Iterable[RowKey]) -> dict[RowKey, Occurrence]:
-        """Return those of the rows that exist, by consistent reads."""
+        """Return those of the occurrences that exist, by consistent reads.
+
+        What cannot be read is left out; a page names it.
+        """
+        ...
+
+    def settle(self, dispatch: Dispatch) -> Write:
+        """Set a dispatch row DONE, with its expiry, if it is PENDING.
+
+        Returns:
+            APPLIED, or LOST when it is done already or gone.
+        """
         ...
 
 
@@ -167,23 +264,45 @@ class Directory(Protocol):
         """Create a handler: APPLIED or EXISTS."""
         ...
 
+    def find_tenant(self, tenant_id: str) -> Tenant | None:
+        """Return a tenant by a consistent read."""
+        ...
 
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """The right to scan a shard group for a while.
+    def list_tenants(self, *, after: str | None, limit: int) -> tuple[Tenant, ...]:
+        """Return tenants with ids above `after`, in order of id."""
+        ...
 
-    Attributes:
-        generation: grows with every acquisition; a holder of an older one has lost.
-        watermarks: per shard, the first minute that may still hold open rows.
-        floor: the watermark of shards that have no own entry.
-    """
+    def change_tenant(self, tenant: Tenant, *, revision: int) -> Write:
+        """Store a tenant whose stored revision is `revision`: APPLIED or LOST."""
+        ...
 
-    group: int
-    holder: str
-    generation: int
-    expires_at: datetime
-    floor: datetime
-    watermarks: Mapping[int, datetime]
+    def principals_of(self, tenant_id: str) -> tuple[str, ...]:
+        """Return the principals registered on a tenant, in order."""
+        ...
+
+    def add_principal(self, tenant_id: str, principal: str) -> Write:
+        """Register a principal; EXISTS when it is taken, by whatever tenant."""
+        ...
+
+    def remove_principal(self, tenant_id: str, principal: str) -> Write:
+        """Take a principal off a tenant; LOST when it is not registered on it."""
+        ...
+
+    def named_handlers(
+        self, refs: Iterable[tuple[str, str]]
+    ) -> dict[tuple[str, str], Handler]:
+        """Return those of (tenant_id, name) that exist; may be up to 30 s old."""
+        ...
+
+    def handlers(
+        self, tenant_id: str, *, after: str | None, limit: int
+    ) -> tuple[Handler, ...]:
+        """Return handlers with names above `after`, in order of name."""
+        ...
+
+    def change_handler(self, handler: Handler, *, revision: int) -> Write:
+        """Store a handler whose stored revision is `revision`: APPLIED or LOST."""
+        ...
 
 
 class ShardGroups(Protocol):
@@ -207,8 +326,15 @@ class ShardGroups(Protocol):
         """
         ...
 
-    def release(self, lease: Lease, watermarks: Mapping[int, datetime]) -> Write:
+    def release(
+        self,
+        lease: Lease,
+        watermarks: Mapping[int, datetime],
+        passed_at: datetime | None = None,
+    ) -> Write:
         """Store watermarks and give the lease back, if it is still this lease.
+
+        A finished pass stores when it began; with None what is stored stays.
 
         Returns:
             APPLIED, or LOST when another holder took over.
@@ -216,29 +342,12 @@ class ShardGroups(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One message for a delivery queue.
+class QueueProbe(Protocol):
+    """Sends a test message to a queue that a tenant registers."""
 
-    Attributes:
-        entry_id: unique within the send; letters, digits, `-`, `_`.
-        body: the message, already encoded.
-        delay_seconds: 0 to 900.
-        group: the tenant, for fair queueing.
-    """
-
-    entry_id: str
-    body: str
-    delay_seconds: int
-    group: str
-
-
-class Sent(StrEnum):
-    """What the queue said of one entry."""
-
-    ACCEPTED = "ACCEPTED"
-    RETRY = "RETRY"
-    REFUSED = "REFUSED"
+    def verify(self, queue_arn: str, body: str) -> Probe:
+        """Send one message and tell what the queue said."""
+        ...
 
 
 class DeliveryQueues(Protocol):
@@ -251,19 +360,6 @@ class DeliveryQueues(Protocol):
         REFUSED when the queue says that the message itself is at fault.
         """
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class GroupWork:
-    """The order to scan one shard group once.
-
-    Attributes:
-        group: which one.
-        tick: the instant of the tick that asked for it.
-    """
-
-    group: int
-    tick: datetime
 
 
 class WorkQueue(Protocol):

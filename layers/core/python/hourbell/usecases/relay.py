@@ -22,7 +22,7 @@ from hourbell.domain.policies import (
     delay_seconds,
     expires_at,
 )
-from hourbell.usecases.materialize import canceling
+from hourbell.usecases.materialize import canceling, ending
 from hourbell.usecases.ports import (
     Change,
     Clock,
@@ -33,6 +33,7 @@ from hourbell.usecases.ports import (
     Timeline,
     Write,
 )
+from hourbell.usecases.version_reads import read_versions
 
 # Why a queue-refused occurrence is DEAD.
 SEND_REFUSED = "SEND_REFUSED"
@@ -71,9 +72,10 @@ class RelayReport:
     Attributes:
         deliveries: sends that were acknowledged.
         unsettled: records to be tried again: not accepted, or accepted but not
-            acknowledged (then they are sent again, with the same occurrence_id).
-        deferred: records whose time is beyond the longest delay; the sweep brings
-            them up when it is near.
+            acknowledged (then they are sent again, with the same occurrence_id), or
+            of a version that cannot be read.
+        deferred: records whose time is beyond the longest delay, or that a handover
+            under way has yet to decide; the sweep brings them up when it is near.
         canceled: records that their version does not own.
         refused: records that the queue refused for good; DEAD with the reason.
         repeated: records that somebody else had settled in the meantime.
@@ -147,22 +149,25 @@ class _Parcel:
 
 def _relay(outbox: Outbox, rows: Sequence[Occurrence]) -> RelayReport:
     refs = {VersionRef(row.schedule_id, row.version) for row in rows}
-    versions = outbox.schedules.versions(refs, consistent=True) if refs else {}
+    versions, faulty = read_versions(outbox.schedules, refs, consistent=True)
     now = outbox.clock.now()
     reach = now + timedelta(seconds=MAX_DELAY_SECONDS)
     parcels: list[_Parcel] = []
     changes: list[Change] = []
+    unsent: list[RowKey] = []
     deferred = 0
     for row in sorted(rows, key=lambda row: row.available_at or row.scheduled_for):
-        version = versions.get(VersionRef(row.schedule_id, row.version))
+        ref = VersionRef(row.schedule_id, row.version)
+        version = versions.get(ref)
         reason = _objection(row, version)
-        if version is None or reason is not None:
+        if ref in faulty:
+            unsent.append(row.key)
+        elif version is None or reason is not None:
             changes.append(canceling(row, reason or CancelReason.ORPHANED, now))
-        elif (row.available_at or now) > reach:
+        elif version.holds(row.scheduled_for) or (row.available_at or now) > reach:
             deferred += 1
         else:
             parcels.append(_parcel(row, version))
-    unsent: list[RowKey] = []
     for batch in _batches(parcels):
         accepted, retry = _send(outbox, batch)
         changes += accepted
@@ -177,10 +182,21 @@ def _parcel(row: Occurrence, version: Version) -> _Parcel:
 
 
 def _objection(row: Occurrence, version: Version | None) -> CancelReason | None:
-    """Return why a record must not be sent; None when it may."""
+    """Return why a record must not be sent; None when it may, or may later.
+
+    What an UNTRACKED version has SCHEDULED before it ended stands, since its consumer
+    could not tell a second id for the same time from the first; of a TRACKED one, a
+    pause or a cancel stops it.
+    """
     if version is None:
         return CancelReason.ORPHANED
-    return None if version.owns(row.scheduled_for) else CancelReason.SUPERSEDED
+    if version.holds(row.scheduled_for):
+        return None
+    # What no rule made, a manual run, need not lie in its version's interval.
+    tracked = version.definition.tracking is Tracking.TRACKED
+    stopped = version.is_stopped and tracked
+    foreign = row.run is None and not version.owns(row.scheduled_for)
+    return ending(version) if stopped or foreign else None
 
 
 def _batches(parcels: Sequence[_Parcel]) -> Iterator[list[_Parcel]]:

@@ -4,15 +4,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from hourbell.domain.errors import HourbellError
+from hourbell.domain.dispatch import HANDOVER_GRACE, Dispatch
+from hourbell.domain.errors import HourbellError, Transient
 from hourbell.domain.occurrence import Occurrence, State, bucket_of
 from hourbell.domain.policies import WATERMARK_LAG, is_sweep_due
 from hourbell.domain.shards import MINUTE, minutes_between
+from hourbell.usecases.handover import finish_dispatched
 from hourbell.usecases.materialize import NOTHING, Plane, Tally, advance
 from hourbell.usecases.ports import (
     Clock,
     GroupWork,
     Lease,
+    Page,
     ShardGroups,
     SweepQueue,
     Write,
@@ -33,6 +36,9 @@ class PassReport:
         tally: what materializing did.
         rows: rows read.
         swept: outbox records handed to the relay.
+        handovers: interrupted handovers that were finished.
+        unreadable: rows that this release cannot read; they hold the watermark back.
+        faulty: dispatch rows that could not be worked off for a lasting reason.
         finished: False when the deadline ended the pass early.
         kept: False when the lease was lost before the watermarks were stored.
         oldest: the group's lowest watermark after the pass.
@@ -42,6 +48,9 @@ class PassReport:
     tally: Tally = NOTHING
     rows: int = 0
     swept: int = 0
+    handovers: int = 0
+    unreadable: int = 0
+    faulty: int = 0
     finished: bool = True
     kept: bool = True
     oldest: datetime | None = None
@@ -75,18 +84,23 @@ def run_pass(
     lease = groups.acquire(work.group, holder, now=clock.now(), duration=LEASE_DURATION)
     if lease is None:
         return PassReport(leased=False)
-    scan = _Scan(plane, sweep_queue, clock, lease)
+    scan = _Scan(plane, sweep_queue, clock, lease, deadline)
+    started = clock.now()
     try:
-        finished = scan.run(deadline)
-    except HourbellError:
+        finished = scan.run(started)
+    except Exception:
+        # Whatever it is, the group must not stay leased to a pass that is over.
         groups.release(lease, scan.watermarks)
         raise
-    kept = groups.release(lease, scan.watermarks)
+    kept = groups.release(lease, scan.watermarks, started if finished else None)
     return PassReport(
         leased=True,
         tally=scan.tally,
         rows=scan.rows,
         swept=scan.swept,
+        handovers=scan.handovers,
+        unreadable=scan.unreadable,
+        faulty=scan.faulty,
         finished=finished,
         kept=kept is Write.APPLIED,
         oldest=scan.oldest(clock.now()),
@@ -97,30 +111,52 @@ class _Scan:
     """The state of one pass."""
 
     def __init__(
-        self, plane: Plane, sweep_queue: SweepQueue, clock: Clock, lease: Lease
+        self,
+        plane: Plane,
+        sweep_queue: SweepQueue,
+        clock: Clock,
+        lease: Lease,
+        deadline: datetime | None,
     ) -> None:
         self._plane = plane
         self._sweep_queue = sweep_queue
         self._clock = clock
         self._lease = lease
-        self.tally = Tally()
+        self._deadline = deadline
+        self.tally = NOTHING
         self.rows = 0
         self.swept = 0
+        self.handovers = 0
+        self.unreadable = 0
+        self.faulty = 0
         self.watermarks = dict(lease.watermarks)
 
-    def run(self, deadline: datetime | None) -> bool:
-        """Scan oldest minutes first; return False when the deadline came first."""
-        started = self._clock.now()
-        until = started + self._plane.horizon
-        first = self.oldest(started)
-        for minute in minutes_between(first, until):
+    def run(self, started: datetime) -> bool:
+        """Scan what is due soon, then what is left of the past, oldest first.
+
+        So work that is on time never waits for a backlog.
+
+        Returns:
+            False when the deadline came first.
+        """
+        for minute in self._minutes(started):
             for shard in self._plane.shard_map.shards_of(self._lease.group, minute):
                 if minute < self._watermark(shard):
                     continue
-                if deadline is not None and self._clock.now() >= deadline:
+                if self._is_over():
                     return False
                 self._visit(minute, shard, started)
-        return True
+        return not self._is_over()
+
+    def _minutes(self, started: datetime) -> Iterator[datetime]:
+        """Yield the minutes that may still get rows, then those that may be passed."""
+        until = started + self._plane.horizon
+        recent = started - WATERMARK_LAG
+        yield from minutes_between(recent, until)
+        yield from minutes_between(self.oldest(started), recent - MINUTE)
+
+    def _is_over(self) -> bool:
+        return self._deadline is not None and self._clock.now() >= self._deadline
 
     def oldest(self, now: datetime) -> datetime:
         """Return the lowest watermark of the group's shards."""
@@ -140,40 +176,67 @@ class _Scan:
         next_in_line = minute == self._watermark(shard)
         consistent = settled and next_in_line
         is_open = False
-        for rows in self._pages(minute, shard, consistent=consistent):
+        for page in self._pages(minute, shard, consistent=consistent):
+            rows, dispatches = page.rows, page.dispatches
             is_open |= any(row.is_open for row in rows)
+            is_open |= any(dispatch.is_open for dispatch in dispatches)
+            is_open |= bool(page.unreadable)
+            self.unreadable += len(page.unreadable)
             now = self._clock.now()
-            self.tally += advance(self._plane, rows, now)
+            self.tally += advance(self._plane, rows, now, is_over=self._is_over)
             self._sweep(rows, now)
+            for dispatch in dispatches:
+                self._work_off(dispatch, now)
         if consistent and not is_open:
             self.watermarks[shard] = minute + MINUTE
 
     def _pages(
         self, minute: datetime, shard: int, *, consistent: bool
-    ) -> Iterator[tuple[Occurrence, ...]]:
+    ) -> Iterator[Page]:
         bucket, after = bucket_of(minute), None
         while True:
             page = self._plane.timeline.page(
                 bucket, shard, after=after, consistent=consistent
             )
-            self.rows += len(page.rows)
-            yield page.rows
+            self.rows += len(page.rows) + len(page.dispatches)
+            yield page
             if page.after is None:
                 return
             after = page.after
 
+    def _work_off(self, dispatch: Dispatch, now: datetime) -> None:
+        """Do what a dispatch row asks for, when whoever wrote it had time for it."""
+        if not dispatch.is_open or now < dispatch.due + HANDOVER_GRACE:
+            return
+        try:
+            finish_dispatched(self._plane, dispatch, self._clock)
+        except Transient:
+            raise
+        except HourbellError:
+            # A lasting fault of this one; it must not stop the others.
+            self.faulty += 1
+        else:
+            self.handovers += 1
+
     def _sweep(self, rows: tuple[Occurrence, ...], now: datetime) -> None:
-        keys = [row.key for row in rows if is_stuck(row, now)]
+        previous = self._lease.passed_at
+        keys = [row.key for row in rows if is_stuck(row, now, previous)]
         if keys:
             self._sweep_queue.put(keys)
             self.swept += len(keys)
 
 
-def is_stuck(row: Occurrence, now: datetime) -> bool:
-    """Whether a row is an outbox record that the stream did not get through."""
+def is_stuck(row: Occurrence, now: datetime, previous: datetime | None) -> bool:
+    """Whether a row is an outbox record that the stream did not get through.
+
+    Args:
+        row: of any state.
+        now: the current instant.
+        previous: when the last finished pass began.
+    """
     return (
         row.state is State.SCHEDULED
         and row.scheduled_at is not None
         and row.available_at is not None
-        and is_sweep_due(row.scheduled_at, row.available_at, now)
+        and is_sweep_due(row.scheduled_at, row.available_at, now, previous)
     )

@@ -22,6 +22,8 @@ CONNECT_TIMEOUT_SECONDS = 2
 READ_TIMEOUT_SECONDS = 5
 _POOL_CONNECTIONS = 16
 
+CONTENDED = Backoff(attempts=100, cap_seconds=0.4, deadline_seconds=8.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Database:
@@ -32,12 +34,15 @@ class Database:
         single: never retries, since a hidden retry of a conditional update would
             make its own success look like another writer's.
         backoff: for what the adapters retry themselves.
+        contended: for transactions that many callers run at one item, such as a
+            tenant's counter; as long as a request may take.
     """
 
     tables: TableNames
     client: "DynamoDBClient"
     single: "DynamoDBClient"
     backoff: Backoff = field(default_factory=Backoff)
+    contended: Backoff = field(default_factory=lambda: CONTENDED)
 
 
 def client_config(attempts: int) -> Config:

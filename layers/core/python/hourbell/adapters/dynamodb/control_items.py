@@ -7,28 +7,38 @@ from typing import Any, cast
 from hourbell.adapters.dynamodb import layout
 from hourbell.adapters.dynamodb.codec import Item, decode, encode
 from hourbell.adapters.dynamodb.models import (
+    CountItem,
     GroupItem,
     HandlerItem,
+    ListedItem,
     PrincipalItem,
     TenantItem,
 )
-from hourbell.domain.definition import Handler, Tenant
+from hourbell.adapters.dynamodb.transactions import Update
+from hourbell.domain.definition import Handler, HandlerState, Quotas, Tenant
 from hourbell.usecases.ports import Lease
 
 
 def encode_tenant(tenant: Tenant) -> Item:
     """Write a tenant."""
-    return encode(
-        TenantItem,
-        {
-            "control_key": layout.tenant_key(tenant.tenant_id),
-            "item": layout.TENANT_SORT,
-            "schema": layout.SCHEMA,
-            "tenant_id": tenant.tenant_id,
-            "tier": tenant.tier,
-            "state": tenant.state,
-        },
-    )
+    key = tenant_item_key(tenant.tenant_id)
+    return key | encode(TenantItem, tenant_values(tenant))
+
+
+def tenant_values(tenant: Tenant) -> dict[str, Any]:
+    """Return what a tenant has besides its key."""
+    return {
+        "schema": layout.SCHEMA,
+        "tenant_id": tenant.tenant_id,
+        "tier": tenant.tier,
+        "state": tenant.state,
+        "reason": tenant.reason or None,
+        "weight": tenant.weight,
+        "revision": tenant.revision,
+        "quota_schedules": tenant.quotas.schedules,
+        "quota_payload_bytes": tenant.quotas.payload_bytes,
+        "quota_min_interval_seconds": tenant.quotas.min_interval_seconds,
+    }
 
 
 def tenant_item_key(tenant_id: str) -> Item:
@@ -40,22 +50,56 @@ def tenant_item_key(tenant_id: str) -> Item:
 def decode_tenant(item: Mapping[str, Any]) -> Tenant:
     """Read a tenant."""
     values = decode(TenantItem, item)
-    return Tenant(values["tenant_id"], values["tier"], values["state"])
+    usual = Quotas()
+    return Tenant(
+        tenant_id=values["tenant_id"],
+        tier=values["tier"],
+        state=values["state"],
+        quotas=Quotas(
+            values.get("quota_schedules", usual.schedules),
+            values.get("quota_payload_bytes", usual.payload_bytes),
+            values.get("quota_min_interval_seconds", usual.min_interval_seconds),
+        ),
+        weight=values.get("weight", 1),
+        revision=values.get("revision", 1),
+        reason=values.get("reason", ""),
+    )
+
+
+def encode_listed(tenant_id: str) -> Item:
+    """Write a tenant's id into the list of all."""
+    values = {
+        "control_key": layout.TENANT_LIST,
+        "item": tenant_id,
+        "schema": layout.SCHEMA,
+    }
+    return encode(ListedItem, values)
+
+
+def decode_listed(item: Mapping[str, Any]) -> str:
+    """Read a tenant's id from the list of all."""
+    return cast("str", decode(ListedItem, item)["item"])
 
 
 def encode_handler(handler: Handler) -> Item:
     """Write a handler."""
-    return encode(
-        HandlerItem,
-        {
-            "control_key": layout.tenant_key(handler.tenant_id),
-            "item": layout.handler_sort(handler.name),
-            "schema": layout.SCHEMA,
-            "tenant_id": handler.tenant_id,
-            "name": handler.name,
-            "routing": handler.routing,
-        },
-    )
+    key = handler_item_key(handler.tenant_id, handler.name)
+    return key | encode(HandlerItem, handler_values(handler))
+
+
+def handler_values(handler: Handler) -> dict[str, Any]:
+    """Return what a handler has besides its key; None for what it lacks."""
+    return {
+        "schema": layout.SCHEMA,
+        "tenant_id": handler.tenant_id,
+        "name": handler.name,
+        "routing": handler.routing,
+        "state": handler.state,
+        "queue_arn": handler.queue_arn,
+        "dispatch_rate": handler.dispatch_rate,
+        "description": handler.description or None,
+        "revision": handler.revision,
+    }
 
 
 def handler_item_key(tenant_id: str, name: str) -> Item:
@@ -72,7 +116,16 @@ def handler_item_key(tenant_id: str, name: str) -> Item:
 def decode_handler(item: Mapping[str, Any]) -> Handler:
     """Read a handler."""
     values = decode(HandlerItem, item)
-    return Handler(values["tenant_id"], values["name"], values["routing"])
+    return Handler(
+        tenant_id=values["tenant_id"],
+        name=values["name"],
+        routing=values["routing"],
+        state=values.get("state", HandlerState.ACTIVE),
+        queue_arn=values.get("queue_arn"),
+        dispatch_rate=values.get("dispatch_rate"),
+        description=values.get("description", ""),
+        revision=values.get("revision", 1),
+    )
 
 
 def encode_principal(principal: str, tenant_id: str) -> Item:
@@ -99,9 +152,63 @@ def principal_item_key(principal: str) -> Item:
     )
 
 
+def encode_own_principal(principal: str, tenant_id: str) -> Item:
+    """Write an IAM identity under its tenant, where it is listed."""
+    values = {"schema": layout.SCHEMA, "tenant_id": tenant_id}
+    return own_principal_key(principal, tenant_id) | encode(PrincipalItem, values)
+
+
+def own_principal_key(principal: str, tenant_id: str) -> Item:
+    """Return the key of an IAM identity under its tenant."""
+    return encode(
+        PrincipalItem,
+        {
+            "control_key": layout.tenant_key(tenant_id),
+            "item": layout.principal_sort(principal),
+        },
+    )
+
+
+def decode_own_principal(item: Mapping[str, Any]) -> str:
+    """Read an IAM identity that is listed under its tenant."""
+    sort = cast("str", decode(PrincipalItem, item)["item"])
+    return sort.removeprefix(layout.PRINCIPALS)
+
+
 def decode_principal(item: Mapping[str, Any]) -> str:
     """Read the tenant_id of an IAM identity."""
     return cast("str", decode(PrincipalItem, item)["tenant_id"])
+
+
+def count_item_key(tenant_id: str) -> Item:
+    """Return the key of the counter of a tenant's schedules."""
+    values = {"control_key": layout.tenant_key(tenant_id), "item": layout.COUNT_SORT}
+    return encode(CountItem, values)
+
+
+def decode_count(item: Mapping[str, Any]) -> int:
+    """Read how many schedules count."""
+    return cast("int", decode(CountItem, item)["used"])
+
+
+def counting(table: str, tenant_id: str, quota: int) -> Update:
+    """Return the write that counts one more schedule, if the quota has room."""
+    room = CountItem.used < quota
+    if quota > 0:
+        room |= CountItem.used.does_not_exist()
+    return Update(
+        table,
+        count_item_key(tenant_id),
+        room,
+        [CountItem.used.add(1), CountItem.schema.set(layout.SCHEMA)],
+    )
+
+
+def uncounting(table: str, tenant_id: str) -> Update:
+    """Return the write that counts one schedule less."""
+    return Update(
+        table, count_item_key(tenant_id), CountItem.used > 0, [CountItem.used.add(-1)]
+    )
 
 
 def encode_group(group: int, floor: datetime) -> Item:
@@ -134,4 +241,5 @@ def decode_lease(item: Mapping[str, Any]) -> Lease:
         expires_at=values["lease_until"],
         floor=values["floor"],
         watermarks=values.get("watermarks", {}),
+        passed_at=values.get("passed_at"),
     )

@@ -1,10 +1,11 @@
 """Conditions and updates of PynamoDB models as arguments of the low-level client."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action, Update
+from pynamodb.models import Model
 
 
 def conditional(condition: Condition, updates: Sequence[Action] = ()) -> dict[str, Any]:
@@ -27,3 +28,12 @@ def conditional(condition: Condition, updates: Sequence[Action] = ()) -> dict[st
     if values:
         arguments["ExpressionAttributeValues"] = values
     return arguments
+
+
+def assignments(model: type[Model], values: Mapping[str, Any]) -> list[Action]:
+    """Return the actions that set each value, and remove where the value is None."""
+    attributes = model.get_attributes()
+    return [
+        attributes[name].remove() if value is None else attributes[name].set(value)
+        for name, value in values.items()
+    ]

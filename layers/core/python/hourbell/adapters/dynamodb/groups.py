@@ -63,7 +63,12 @@ class DynamoShardGroups:
         )
         return None if item is None else decode_lease(item)
 
-    def release(self, lease: Lease, watermarks: Mapping[int, datetime]) -> Write:
+    def release(
+        self,
+        lease: Lease,
+        watermarks: Mapping[int, datetime],
+        passed_at: datetime | None = None,
+    ) -> Write:
         """Store watermarks over the lease's own ones, and give the lease back.
 
         Holder and generation stay, so that a second release of the same lease applies
@@ -72,14 +77,13 @@ class DynamoShardGroups:
         unchanged = (GroupItem.holder == lease.holder) & (
             GroupItem.generation == lease.generation
         )
-        item = self._update(
-            lease.group,
-            unchanged,
-            [
-                GroupItem.lease_until.remove(),
-                GroupItem.watermarks.set({**lease.watermarks, **watermarks}),
-            ],
-        )
+        changes: list[Action] = [
+            GroupItem.lease_until.remove(),
+            GroupItem.watermarks.set({**lease.watermarks, **watermarks}),
+        ]
+        if passed_at is not None:
+            changes.append(GroupItem.passed_at.set(passed_at))
+        item = self._update(lease.group, unchanged, changes)
         return Write.LOST if item is None else Write.APPLIED
 
     def _update(

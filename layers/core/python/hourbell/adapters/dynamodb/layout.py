@@ -54,7 +54,12 @@ class TableNames:
 
 def version_sort(version: int) -> str:
     """Return the sort key of a version log entry; sorts as the number does."""
-    return f"V#{version:010d}"
+    return f"{VERSIONS}{version:010d}"
+
+
+def run_sort(run: str) -> str:
+    """Return the sort key of a manual run in its schedule's partition."""
+    return f"P#r{run}"
 
 
 def tenant_key(tenant_id: str) -> str:
@@ -64,12 +69,22 @@ def tenant_key(tenant_id: str) -> str:
 
 def handler_sort(name: str) -> str:
     """Return the sort key of a handler in its tenant's partition."""
-    return f"HANDLER#{name}"
+    return f"{HANDLERS}{name}"
 
 
 def principal_key(principal: str) -> str:
     """Return the partition of an IAM identity."""
     return f"PRINCIPAL#{principal}"
+
+
+def principal_sort(principal: str) -> str:
+    """Return the sort key of a principal in its tenant's partition."""
+    return f"{PRINCIPALS}{principal}"
+
+
+def name_key(tenant_id: str, name: str) -> str:
+    """Return the partition of a schedule's name: one each, so that none is hot."""
+    return f"NAME#{tenant_id}#{name}"
 
 
 def group_key(group: int) -> str:
@@ -78,6 +93,14 @@ def group_key(group: int) -> str:
 
 
 DEFINITION_SORT: Final = "DEF"
+VERSIONS: Final = "V#"
+NAME_SORT: Final = "NAME"
 TENANT_SORT: Final = "TENANT"
 PRINCIPAL_SORT: Final = "PRINCIPAL"
+PRINCIPALS: Final = "PRINCIPAL#"
+HANDLERS: Final = "HANDLER#"
+COUNT_SORT: Final = "COUNT#schedules"
+TENANT_LIST: Final = "TENANTS"
 LEASE_SORT: Final = "LEASE"
+DISPATCH: Final = "dispatch"
+"""The `kind` of a dispatch row; an occurrence has none."""

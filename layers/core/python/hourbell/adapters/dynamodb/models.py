@@ -19,7 +19,15 @@ from hourbell.adapters.dynamodb.attributes import (
     WatermarksAttribute,
 )
 from hourbell.adapters.dynamodb.layout import BY_TENANT, CONTROL, SCHEDULES, TIMELINE
-from hourbell.domain.definition import ScheduleState, TenantState, Tier, Tracking
+from hourbell.domain.definition import (
+    HandlerState,
+    Routing,
+    ScheduleState,
+    TenantState,
+    Tier,
+    Tracking,
+)
+from hourbell.domain.dispatch import DispatchState
 from hourbell.domain.occurrence import Lane, State
 
 
@@ -52,22 +60,49 @@ class DefinitionItem(_Defined):
     tags = TextMapAttribute(null=True)
     home_region = UnicodeAttribute(null=True)
     generation = IntegerAttribute()
+    handover = IntegerAttribute(null=True)
 
 
 class VersionItem(_Defined):
     """`V#<version>` of the schedules table: an entry of the version log."""
 
-    effective_from = InstantAttribute()
+    effective_from = InstantAttribute(null=True)
     effective_to = InstantAttribute(null=True)
     tzdb = UnicodeAttribute()
     created_by = UnicodeAttribute()
     source = UnicodeAttribute()
     reason = UnicodeAttribute(null=True)
     body_hash = UnicodeAttribute(null=True)
+    state = EnumAttribute(ScheduleState, null=True)
+    base_sequence = IntegerAttribute(null=True)
+    ends_at = InstantAttribute(null=True)
+    ends_as = EnumAttribute(ScheduleState, null=True)
+
+
+class RunItem(Model):
+    """`P#r<run>` of the schedules table: a manual run, which no rule can recompute."""
+
+    schedule_id = UnicodeAttribute(hash_key=True, attr_name=SCHEDULES.partition)
+    item = UnicodeAttribute(range_key=True, attr_name=SCHEDULES.sort)
+    schema = IntegerAttribute()
+    key_hash = UnicodeAttribute()
+    version = IntegerAttribute()
+    scheduled_for = InstantAttribute()
+    requested_by = UnicodeAttribute()
+    reason = UnicodeAttribute(null=True)
+
+
+class NameItem(Model):
+    """`NAME` of the schedules table: which schedule of a tenant has a name."""
+
+    schedule_id = UnicodeAttribute(hash_key=True, attr_name=SCHEDULES.partition)
+    item = UnicodeAttribute(range_key=True, attr_name=SCHEDULES.sort)
+    schema = IntegerAttribute()
+    held_by = UnicodeAttribute()
 
 
 class OccurrenceItem(Model):
-    """A row of the timeline; schedule, version, time and shard stand in its key."""
+    """An occurrence; its schedule, version, time and shard stand in its key."""
 
     bucket_shard = UnicodeAttribute(hash_key=True, attr_name=TIMELINE.partition)
     row_key = UnicodeAttribute(range_key=True, attr_name=TIMELINE.sort)
@@ -90,6 +125,19 @@ class OccurrenceItem(Model):
     expires_at = ExpiryAttribute(null=True)
 
 
+class DispatchItem(Model):
+    """A dispatch row; what is to be done, and about what, stands in its key."""
+
+    bucket_shard = UnicodeAttribute(hash_key=True, attr_name=TIMELINE.partition)
+    row_key = UnicodeAttribute(range_key=True, attr_name=TIMELINE.sort)
+    schema = IntegerAttribute()
+    kind = UnicodeAttribute()
+    state = EnumAttribute(DispatchState)
+    tenant_id = UnicodeAttribute()
+    written_at = InstantAttribute()
+    expires_at = ExpiryAttribute(null=True)
+
+
 class _Control(Model):
     """The key of the control table."""
 
@@ -104,6 +152,12 @@ class TenantItem(_Control):
     tenant_id = UnicodeAttribute()
     tier = EnumAttribute(Tier)
     state = EnumAttribute(TenantState)
+    reason = UnicodeAttribute(null=True)
+    weight = IntegerAttribute(null=True)
+    revision = IntegerAttribute(null=True)
+    quota_schedules = IntegerAttribute(null=True)
+    quota_payload_bytes = IntegerAttribute(null=True)
+    quota_min_interval_seconds = IntegerAttribute(null=True)
 
 
 class HandlerItem(_Control):
@@ -111,13 +165,28 @@ class HandlerItem(_Control):
 
     tenant_id = UnicodeAttribute()
     name = UnicodeAttribute()
-    routing = UnicodeAttribute()
+    routing = EnumAttribute(Routing)
+    state = EnumAttribute(HandlerState, null=True)
+    queue_arn = UnicodeAttribute(null=True)
+    dispatch_rate = IntegerAttribute(null=True)
+    description = UnicodeAttribute(null=True)
+    revision = IntegerAttribute(null=True)
 
 
 class PrincipalItem(_Control):
-    """The tenant of an IAM identity."""
+    """The tenant of an IAM identity, under the identity and under the tenant."""
 
     tenant_id = UnicodeAttribute()
+
+
+class ListedItem(_Control):
+    """A tenant's id in the list of all."""
+
+
+class CountItem(_Control):
+    """How many schedules of a tenant count against its quota."""
+
+    used = IntegerAttribute()
 
 
 class GroupItem(_Control):
@@ -128,3 +197,4 @@ class GroupItem(_Control):
     holder = UnicodeAttribute(null=True)
     lease_until = SortableInstantAttribute(null=True)
     watermarks = WatermarksAttribute(null=True)
+    passed_at = InstantAttribute(null=True)

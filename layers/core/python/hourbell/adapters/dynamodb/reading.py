@@ -56,3 +56,24 @@ def get_item(
             TableName=table, Key=key, ConsistentRead=consistent
         )
     return answer.get("Item")
+
+
+def query(database: Database, limit: int | None, **arguments: Any) -> list[Any]:  # noqa: ANN401 - the client's own
+    """Return the first items that a Query finds, over as many pages as it takes.
+
+    Args:
+        database: tables and clients.
+        limit: how many at most; all when None.
+        arguments: of the client's `query`.
+    """
+    items: list[Any] = []
+    while limit is None or len(items) < limit:
+        if limit is not None:
+            arguments["Limit"] = limit - len(items)
+        with translation():
+            answer = database.client.query(**arguments)
+        items.extend(answer["Items"])
+        if "LastEvaluatedKey" not in answer:
+            break
+        arguments["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+    return items

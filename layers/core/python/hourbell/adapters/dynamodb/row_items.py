@@ -1,14 +1,15 @@
 """Items of the timeline."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hourbell.adapters.dynamodb import layout
-from hourbell.adapters.dynamodb.codec import Item, decode, encode
-from hourbell.adapters.dynamodb.models import OccurrenceItem
+from hourbell.adapters.dynamodb.codec import Item, decode, encode, fields_of
+from hourbell.adapters.dynamodb.models import DispatchItem, OccurrenceItem
+from hourbell.domain.dispatch import Dispatch, DispatchKind
 from hourbell.domain.errors import InvalidInput, Permanent
 from hourbell.domain.instants import parse_compact
-from hourbell.domain.occurrence import Occurrence, RowKey
+from hourbell.domain.occurrence import Occurrence, RowKey, State
 
 _OCCURRENCE_PLAIN = (
     "state",
@@ -29,7 +30,7 @@ _OCCURRENCE_PLAIN = (
 
 
 def encode_occurrence(row: Occurrence) -> Item:
-    """Write a row of the timeline."""
+    """Write an occurrence."""
     key = row.key
     values = {name: getattr(row, name) for name in _OCCURRENCE_PLAIN}
     return encode(
@@ -46,28 +47,86 @@ def encode_occurrence(row: Occurrence) -> Item:
 
 
 def decode_occurrence(item: Mapping[str, Any]) -> Occurrence:
-    """Read a row of the timeline, of a table or of a stream record's new image.
+    """Read an occurrence, of a table or of a stream record's new image.
 
     Raises:
         Permanent: its key or its schema version is none that this code reads.
     """
-    values = decode(OccurrenceItem, item)
-    partition, sort = values.pop("bucket_shard"), values.pop("row_key")
-    del values["schema"]
+    keys = decode_row_key(item)
+    partition, sort = keys.partition, keys.sort
     try:
+        values = decode(OccurrenceItem, item)
+        for name in ("bucket_shard", "row_key", "schema"):
+            del values[name]
+        # Without its state a row must not pass for a planned one.
+        values["state"] = State(values["state"])
         key = RowKey.parse(partition, sort)
-        instant, schedule_id, version = sort.split("#")
+        instant, schedule_id, version, *run = sort.split("#")
         return Occurrence(
             schedule_id=schedule_id,
             version=int(version.removeprefix("v")),
             scheduled_for=parse_compact(instant),
             shard=key.shard,
+            run=_run_of(run),
             **values,
         )
-    except (ValueError, InvalidInput) as error:
-        raise Permanent(
-            f"not a row of the timeline: {partition} {sort}", code="unreadable_item"
-        ) from error
+    except (ValueError, KeyError, TypeError, InvalidInput) as error:
+        raise _unreadable(partition, sort) from error
+
+
+def _run_of(parts: Sequence[str]) -> str | None:
+    """Return what follows the version in a sort key: nothing, or `r<run>`."""
+    if not parts:
+        return None
+    (part,) = parts
+    if not part.startswith("r"):
+        raise ValueError(f"not a run: {part!r}")
+    return part[1:]
+
+
+def is_dispatch(item: Mapping[str, Any]) -> bool:
+    """Whether an item of the timeline is a dispatch row."""
+    kind = fields_of(DispatchItem)["kind"]
+    return kind.wire in item
+
+
+def encode_dispatch(row: Dispatch) -> Item:
+    """Write a dispatch row."""
+    values = {
+        "schema": layout.SCHEMA,
+        "kind": layout.DISPATCH,
+        "state": row.state,
+        "tenant_id": row.tenant_id,
+        "written_at": row.written_at,
+        "expires_at": row.expires_at,
+    }
+    return row_item_key(row.key) | encode(DispatchItem, values)
+
+
+def decode_dispatch(item: Mapping[str, Any]) -> Dispatch:
+    """Read a dispatch row.
+
+    Raises:
+        Permanent: its key or its schema version is none that this code reads.
+    """
+    keys = decode_row_key(item)
+    partition, sort = keys.partition, keys.sort
+    try:
+        values = decode(DispatchItem, item)
+        instant, schedule_id, version, kind = sort.split("#")
+        return Dispatch(
+            kind=DispatchKind(kind),
+            schedule_id=schedule_id,
+            version=int(version.removeprefix("v")),
+            tenant_id=values["tenant_id"],
+            due=parse_compact(instant),
+            shard=RowKey.parse(partition, sort).shard,
+            written_at=values["written_at"],
+            state=values["state"],
+            expires_at=values.get("expires_at"),
+        )
+    except (ValueError, KeyError, TypeError, InvalidInput) as error:
+        raise _unreadable(partition, sort) from error
 
 
 def row_item_key(key: RowKey) -> Item:
@@ -79,3 +138,9 @@ def decode_row_key(item: Mapping[str, Any]) -> RowKey:
     """Read a row's key from an item or from a stream record's keys."""
     keys = layout.TIMELINE
     return RowKey.parse(item[keys.partition]["S"], item[keys.sort]["S"])
+
+
+def _unreadable(partition: str, sort: str) -> Permanent:
+    return Permanent(
+        f"not a row of the timeline: {partition} {sort}", code="unreadable_item"
+    )

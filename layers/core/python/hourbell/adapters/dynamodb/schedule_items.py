@@ -1,41 +1,91 @@
 """Items of the schedules table: definitions and the version log."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, cast
 
 from hourbell.adapters.dynamodb import layout
-from hourbell.adapters.dynamodb.codec import Item, Values, decode, encode
-from hourbell.adapters.dynamodb.models import DefinitionItem, VersionItem
-from hourbell.domain.definition import Definition, Schedule, Version, VersionRef
+from hourbell.adapters.dynamodb.codec import (
+    Item,
+    Values,
+    decode,
+    encode,
+    fields_of,
+)
+from hourbell.adapters.dynamodb.models import (
+    DefinitionItem,
+    NameItem,
+    RunItem,
+    VersionItem,
+)
+from hourbell.adapters.listing import listing_key
+from hourbell.domain.definition import (
+    Definition,
+    Schedule,
+    ScheduleState,
+    Version,
+    VersionRef,
+)
 from hourbell.domain.schedule import Timing
 from hourbell.domain.shards import stable_hash
+from hourbell.usecases.ports import ListEntry, Run
+
+# What a listing shows; the index has no schema, so it is read leniently.
+_LISTED: Final = (
+    "schedule_id",
+    "name",
+    "state",
+    "version",
+    "revision",
+    "created_at",
+    "updated_at",
+    "tags",
+)
 
 
 def encode_schedule(schedule: Schedule) -> Item:
     """Write the current definition."""
-    shard = stable_hash(schedule.schedule_id) % layout.BY_TENANT_SHARDS
     return encode(
         DefinitionItem,
         {
             "schedule_id": schedule.schedule_id,
             "item": layout.DEFINITION_SORT,
-            "schema": layout.SCHEMA,
-            "tenant_shard": f"{schedule.tenant_id}#{shard:02d}",
-            "listing_key": f"{schedule.name}#{schedule.schedule_id}",
-            "tenant_id": schedule.tenant_id,
-            "name": schedule.name,
-            "state": schedule.state,
-            "version": schedule.version,
-            "revision": schedule.revision,
-            "created_at": schedule.created_at,
-            "updated_at": schedule.updated_at,
-            "description": schedule.description or None,
-            "tags": schedule.tags or None,
-            "home_region": schedule.home_region or None,
-            "generation": schedule.generation,
-            **_definition_values(schedule.definition),
+            **schedule_values(schedule),
         },
     )
+
+
+def schedule_values(schedule: Schedule) -> dict[str, Any]:
+    """Return what a current definition has besides its key; None for what it lacks."""
+    return {
+        "schema": layout.SCHEMA,
+        "tenant_shard": tenant_shard(
+            schedule.tenant_id, list_shard(schedule.schedule_id)
+        ),
+        "listing_key": listing_key(schedule),
+        "tenant_id": schedule.tenant_id,
+        "name": schedule.name,
+        "state": schedule.state,
+        "version": schedule.version,
+        "revision": schedule.revision,
+        "created_at": schedule.created_at,
+        "updated_at": schedule.updated_at,
+        "description": schedule.description or None,
+        "tags": schedule.tags or None,
+        "home_region": schedule.home_region or None,
+        "generation": schedule.generation,
+        "handover": schedule.version if schedule.handover else None,
+        **_definition_values(schedule.definition),
+    }
+
+
+def list_shard(schedule_id: str) -> int:
+    """Return which of a tenant's list shards a schedule is in."""
+    return stable_hash(schedule_id) % layout.BY_TENANT_SHARDS
+
+
+def tenant_shard(tenant_id: str, shard: int) -> str:
+    """Return the partition of a tenant's list shard."""
+    return f"{tenant_id}#{shard:02d}"
 
 
 def definition_key(schedule_id: str) -> Item:
@@ -62,7 +112,19 @@ def decode_schedule(item: Mapping[str, Any]) -> Schedule:
         tags=values.get("tags", {}),
         home_region=values.get("home_region", ""),
         generation=values["generation"],
+        handover="handover" in values,
     )
+
+
+def decode_entry(item: Mapping[str, Any]) -> ListEntry:
+    """Read what the list index has of a definition."""
+    fields = fields_of(DefinitionItem)
+    values = {
+        name: fields[name].read(item[fields[name].wire][fields[name].type])
+        for name in _LISTED
+        if fields[name].wire in item
+    }
+    return ListEntry(**{"tags": {}, **values})
 
 
 def encode_version(version: Version) -> Item:
@@ -84,6 +146,10 @@ def encode_version(version: Version) -> Item:
             "source": version.source,
             "reason": version.reason,
             "body_hash": version.body_hash,
+            "state": None if version.state is ScheduleState.ACTIVE else version.state,
+            "base_sequence": version.base_sequence or None,
+            "ends_at": version.ends_at,
+            "ends_as": version.ends_as,
             **_definition_values(version.definition),
         },
     )
@@ -98,7 +164,7 @@ def decode_version(item: Mapping[str, Any]) -> Version:
         tenant_id=values["tenant_id"],
         name=values["name"],
         definition=_definition_of(values),
-        effective_from=values["effective_from"],
+        effective_from=values.get("effective_from"),
         effective_to=values.get("effective_to"),
         tzdb=values["tzdb"],
         created_at=values["created_at"],
@@ -106,6 +172,10 @@ def decode_version(item: Mapping[str, Any]) -> Version:
         source=values["source"],
         reason=values.get("reason"),
         body_hash=values.get("body_hash"),
+        state=values.get("state", ScheduleState.ACTIVE),
+        base_sequence=values.get("base_sequence", 0),
+        ends_at=values.get("ends_at"),
+        ends_as=values.get("ends_as"),
     )
 
 
@@ -114,6 +184,56 @@ def version_key(ref: VersionRef) -> Item:
     return encode(
         VersionItem,
         {"schedule_id": ref.schedule_id, "item": layout.version_sort(ref.version)},
+    )
+
+
+def encode_name(schedule: Schedule) -> Item:
+    """Write that a schedule has its name."""
+    values = {"schema": layout.SCHEMA, "held_by": schedule.schedule_id}
+    return name_item_key(schedule.tenant_id, schedule.name) | encode(NameItem, values)
+
+
+def name_item_key(tenant_id: str, name: str) -> Item:
+    """Return the key of a name of a tenant."""
+    return encode(
+        NameItem,
+        {"schedule_id": layout.name_key(tenant_id, name), "item": layout.NAME_SORT},
+    )
+
+
+def decode_name(item: Mapping[str, Any]) -> str:
+    """Read the schedule_id that has a name."""
+    return cast("str", decode(NameItem, item)["held_by"])
+
+
+def encode_run(run: Run) -> Item:
+    """Write a manual run."""
+    values = {
+        "schema": layout.SCHEMA,
+        "key_hash": run.key_hash,
+        "version": run.version,
+        "scheduled_for": run.scheduled_for,
+        "requested_by": run.requested_by,
+        "reason": run.reason,
+    }
+    return run_item_key(run.schedule_id, run.run) | encode(RunItem, values)
+
+
+def run_item_key(schedule_id: str, run: str) -> Item:
+    """Return the key of a manual run."""
+    return encode(RunItem, {"schedule_id": schedule_id, "item": layout.run_sort(run)})
+
+
+def decode_run(item: Mapping[str, Any]) -> Run:
+    """Read a manual run."""
+    values = decode(RunItem, item)
+    return Run(
+        schedule_id=values["schedule_id"],
+        key_hash=values["key_hash"],
+        version=values["version"],
+        scheduled_for=values["scheduled_for"],
+        requested_by=values["requested_by"],
+        reason=values.get("reason"),
     )
 
 

@@ -1,20 +1,30 @@
 """The timeline on DynamoDB."""
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hourbell.adapters.dynamodb.client import Database
-from hourbell.adapters.dynamodb.layout import TIMELINE
+from hourbell.adapters.dynamodb.expressions import assignments
+from hourbell.adapters.dynamodb.layout import DISPATCH, TIMELINE
+from hourbell.adapters.dynamodb.models import DispatchItem
 from hourbell.adapters.dynamodb.packed import PackedWriter, RowWriter
 from hourbell.adapters.dynamodb.reading import batch_get
 from hourbell.adapters.dynamodb.row_items import (
+    decode_dispatch,
     decode_occurrence,
     decode_row_key,
+    is_dispatch,
     row_item_key,
 )
+from hourbell.adapters.dynamodb.transactions import Update, write_together
 from hourbell.adapters.sdk_errors import translation
+from hourbell.domain.dispatch import Dispatch, DispatchState
+from hourbell.domain.errors import Permanent
 from hourbell.domain.occurrence import Occurrence, RowKey, partition_of
 from hourbell.usecases.ports import Change, Page, Write
+
+log = logging.getLogger(__name__)
 
 
 class DynamoTimeline:
@@ -60,7 +70,7 @@ class DynamoTimeline:
         limit: int = 1000,
         consistent: bool = False,
     ) -> Page:
-        """Return up to `limit` rows that come after `after`, in key order.
+        """Return up to `limit` rows of both kinds after `after`, in key order.
 
         A page may be shorter than `limit` although there are more: the service
         reads at most 1 MB at a time.
@@ -80,17 +90,54 @@ class DynamoTimeline:
         with translation():
             answer = self._database.client.query(**arguments)
         last = answer.get("LastEvaluatedKey")
-        return Page(
-            tuple(decode_occurrence(item) for item in answer["Items"]),
-            None if last is None else decode_row_key(last),
-        )
+        rows, dispatches, unreadable = _sorted(answer["Items"])
+        after = None if last is None else decode_row_key(last)
+        return Page(tuple(rows), after, tuple(dispatches), tuple(unreadable))
 
     def read(self, keys: Iterable[RowKey]) -> dict[RowKey, Occurrence]:
-        """Return those of the rows that exist, by consistent reads."""
+        """Return those of the occurrences that exist, by consistent reads.
+
+        What cannot be read is left out; a page names it.
+        """
         wanted = [row_item_key(key) for key in dict.fromkeys(keys)]
         items = batch_get(self._database, self._table, wanted, consistent=True)
-        rows = [decode_occurrence(item) for item in items]
-        return {row.key: row for row in rows}
+        return {row.key: row for row in _sorted(items)[0]}
+
+    def settle(self, dispatch: Dispatch) -> Write:
+        """Set a dispatch row DONE, with its expiry, if it is PENDING."""
+        done = {"state": DispatchState.DONE, "expires_at": dispatch.expires_at}
+        pending = (DispatchItem.kind == DISPATCH) & (
+            DispatchItem.state == DispatchState.PENDING
+        )
+        update = Update(
+            self._table,
+            row_item_key(dispatch.key),
+            pending,
+            assignments(DispatchItem, done),
+        )
+        return write_together(self._database, update)
+
+
+def _sorted(
+    items: Iterable[Mapping[str, Any]],
+) -> tuple[list[Occurrence], list[Dispatch], list[RowKey]]:
+    """Read items; one that cannot be read must not hide the others."""
+    rows: list[Occurrence] = []
+    dispatches: list[Dispatch] = []
+    unreadable: list[RowKey] = []
+    for item in items:
+        try:
+            if is_dispatch(item):
+                dispatches.append(decode_dispatch(item))
+            else:
+                rows.append(decode_occurrence(item))
+        except Permanent:
+            key = decode_row_key(item)
+            unreadable.append(key)
+            log.exception(
+                "an unreadable row", extra={"row": f"{key.partition} {key.sort}"}
+            )
+    return rows, dispatches, unreadable
 
 
 def _reject_repeats(keys: list[RowKey]) -> None:

@@ -44,3 +44,68 @@ class MemoryDirectory:
             return Write.EXISTS
         self._store.handlers[key] = handler
         return Write.APPLIED
+
+    def find_tenant(self, tenant_id: str) -> Tenant | None:
+        """Return a tenant."""
+        return self._store.tenants.get(tenant_id)
+
+    def list_tenants(self, *, after: str | None, limit: int) -> tuple[Tenant, ...]:
+        """Return tenants with ids above `after`, in order of id."""
+        stored = self._store.tenants
+        ids = sorted(each for each in stored if after is None or each > after)
+        return tuple(stored[each] for each in ids[:limit])
+
+    def change_tenant(self, tenant: Tenant, *, revision: int) -> Write:
+        """Store a tenant whose stored revision is `revision`."""
+        stored = self._store.tenants.get(tenant.tenant_id)
+        if stored is None or stored.revision != revision:
+            return Write.LOST
+        self._store.tenants[tenant.tenant_id] = tenant
+        return Write.APPLIED
+
+    def principals_of(self, tenant_id: str) -> tuple[str, ...]:
+        """Return the principals registered on a tenant, in order."""
+        registered = self._store.principals.items()
+        return tuple(sorted(each for each, owner in registered if owner == tenant_id))
+
+    def add_principal(self, tenant_id: str, principal: str) -> Write:
+        """Register a principal that is free."""
+        if principal in self._store.principals:
+            return Write.EXISTS
+        self._store.principals[principal] = tenant_id
+        return Write.APPLIED
+
+    def remove_principal(self, tenant_id: str, principal: str) -> Write:
+        """Take a principal off a tenant that it is registered on."""
+        if self._store.principals.get(principal) != tenant_id:
+            return Write.LOST
+        del self._store.principals[principal]
+        return Write.APPLIED
+
+    def named_handlers(
+        self, refs: Iterable[tuple[str, str]]
+    ) -> dict[tuple[str, str], Handler]:
+        """Return those of (tenant_id, name) that exist."""
+        stored = self._store.handlers
+        return {ref: stored[ref] for ref in dict.fromkeys(refs) if ref in stored}
+
+    def handlers(
+        self, tenant_id: str, *, after: str | None, limit: int
+    ) -> tuple[Handler, ...]:
+        """Return handlers with names above `after`, in order of name."""
+        stored = self._store.handlers
+        names = sorted(
+            name
+            for owner, name in stored
+            if owner == tenant_id and (after is None or name > after)
+        )
+        return tuple(stored[tenant_id, name] for name in names[:limit])
+
+    def change_handler(self, handler: Handler, *, revision: int) -> Write:
+        """Store a handler whose stored revision is `revision`."""
+        key = (handler.tenant_id, handler.name)
+        stored = self._store.handlers.get(key)
+        if stored is None or stored.revision != revision:
+            return Write.LOST
+        self._store.handlers[key] = handler
+        return Write.APPLIED

@@ -39,7 +39,12 @@ class MemoryShardGroups:
         self._groups[group] = lease
         return lease
 
-    def release(self, lease: Lease, watermarks: Mapping[int, datetime]) -> Write:
+    def release(
+        self,
+        lease: Lease,
+        watermarks: Mapping[int, datetime],
+        passed_at: datetime | None = None,
+    ) -> Write:
         """Store watermarks over the lease's own ones, and let the lease expire.
 
         A second release of the same lease applies again: the answer to the first
@@ -50,7 +55,10 @@ class MemoryShardGroups:
             return Write.LOST
         merged = {**lease.watermarks, **watermarks}
         self._groups[lease.group] = replace(
-            record, expires_at=_LONG_AGO, watermarks=merged
+            record,
+            expires_at=_LONG_AGO,
+            watermarks=merged,
+            passed_at=passed_at or record.passed_at,
         )
         return Write.APPLIED
 

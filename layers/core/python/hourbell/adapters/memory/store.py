@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field
 
 from hourbell.domain.definition import Handler, Schedule, Tenant, Version, VersionRef
+from hourbell.domain.dispatch import Dispatch
 from hourbell.domain.occurrence import Occurrence, RowKey
-from hourbell.usecases.ports import Lease
+from hourbell.usecases.ports import Lease, Run
 
 
 @dataclass(slots=True)
@@ -13,20 +14,28 @@ class MemoryStore:
 
     Attributes:
         rows: per partition `<bucket>#<shard>`, the rows by sort key.
+        dispatches: the dispatch rows, likewise.
+        names: (tenant_id, name) -> schedule_id.
+        counts: tenant_id -> how many schedules count against its quota.
         principals: normalized principal -> tenant_id.
         handlers: (tenant_id, name) -> handler.
         groups: the lease record of each shard group as it was last written.
-        stream: the new image of every write to the timeline, oldest first.
+        runs: (schedule_id, run) -> manual run.
+        stream: the new image of every write of an occurrence, oldest first.
     """
 
     schedules: dict[str, Schedule] = field(default_factory=dict)
     versions: dict[VersionRef, Version] = field(default_factory=dict)
     rows: dict[str, dict[str, Occurrence]] = field(default_factory=dict)
+    dispatches: dict[str, dict[str, Dispatch]] = field(default_factory=dict)
+    names: dict[tuple[str, str], str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
     tenants: dict[str, Tenant] = field(default_factory=dict)
     principals: dict[str, str] = field(default_factory=dict)
     handlers: dict[tuple[str, str], Handler] = field(default_factory=dict)
     groups: dict[int, Lease] = field(default_factory=dict)
     stream: list[Occurrence] = field(default_factory=list)
+    runs: dict[tuple[str, str], Run] = field(default_factory=dict)
 
     def row(self, key: RowKey) -> Occurrence | None:
         """Return the row under a key, if there is one."""
@@ -38,8 +47,25 @@ class MemoryStore:
         self.rows.setdefault(key.partition, {})[key.sort] = row
         self.stream.append(row)
 
+    def dispatch(self, key: RowKey) -> Dispatch | None:
+        """Return the dispatch row under a key, if there is one."""
+        return self.dispatches.get(key.partition, {}).get(key.sort)
+
+    def put_dispatch(self, row: Dispatch) -> None:
+        """Write a dispatch row whatever is there; the stream's filter drops it."""
+        key = row.key
+        self.dispatches.setdefault(key.partition, {})[key.sort] = row
+
+    def all_dispatches(self) -> list[Dispatch]:
+        """Return every dispatch row, by bucket, shard and sort key."""
+        return [
+            rows[sort]
+            for _, rows in sorted(self.dispatches.items())
+            for sort in sorted(rows)
+        ]
+
     def all_rows(self) -> list[Occurrence]:
-        """Return every row, by bucket, shard and sort key."""
+        """Return every occurrence, by bucket, shard and sort key."""
         return [
             rows[sort] for _, rows in sorted(self.rows.items()) for sort in sorted(rows)
         ]

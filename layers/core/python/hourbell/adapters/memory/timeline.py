@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from hourbell.adapters.memory.store import MemoryStore
+from hourbell.domain.dispatch import Dispatch, DispatchState
 from hourbell.domain.occurrence import (
     TRANSITIONS,
     Occurrence,
@@ -47,19 +48,34 @@ class MemoryTimeline:
         limit: int = 1000,
         consistent: bool = False,
     ) -> Page:
-        """Return up to `limit` rows that come after `after`, in key order."""
+        """Return up to `limit` rows of both kinds after `after`, in key order."""
         del consistent
-        rows = self._store.rows.get(partition_of(bucket, shard), {})
+        partition = partition_of(bucket, shard)
+        rows = self._store.rows.get(partition, {})
+        dispatches = self._store.dispatches.get(partition, {})
         first = "" if after is None else after.sort
-        sorts = sorted(sort for sort in rows if sort > first)
-        found = tuple(rows[sort] for sort in sorts[:limit])
-        more = len(sorts) > limit
-        return Page(found, found[-1].key if more else None)
+        sorts = sorted(sort for sort in [*rows, *dispatches] if sort > first)
+        taken, more = sorts[:limit], len(sorts) > limit
+        return Page(
+            tuple(rows[sort] for sort in taken if sort in rows),
+            RowKey(bucket, shard, taken[-1]) if more else None,
+            tuple(dispatches[sort] for sort in taken if sort in dispatches),
+        )
 
     def read(self, keys: Iterable[RowKey]) -> dict[RowKey, Occurrence]:
-        """Return those of the rows that exist."""
+        """Return those of the occurrences that exist."""
         found = {key: self._store.row(key) for key in keys}
         return {key: row for key, row in found.items() if row is not None}
+
+    def settle(self, dispatch: Dispatch) -> Write:
+        """Set a dispatch row DONE, with its expiry, if it is PENDING."""
+        stored = self._store.dispatch(dispatch.key)
+        if stored is None or not stored.is_open:
+            return Write.LOST
+        self._store.put_dispatch(
+            replace(stored, state=DispatchState.DONE, expires_at=dispatch.expires_at)
+        )
+        return Write.APPLIED
 
     def _insert(self, row: Occurrence) -> Write:
         if self._store.row(row.key) is not None:

@@ -1,0 +1,70 @@
+"""Dispatch rows: small outbox records in the bucket of their due time.
+
+A dispatch row says that something must be done about a schedule or an occurrence
+when it is due. It lies in the bucket of max(due, time of writing), so never behind the
+scan, and holds the watermark back until it is DONE.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from hourbell.domain.instants import ceil_second, compact_instant
+from hourbell.domain.occurrence import RowKey, bucket_of
+
+# How long the call that began a handover has to finish it before a pass does.
+HANDOVER_GRACE = timedelta(seconds=20)
+
+
+class DispatchKind(StrEnum):
+    """What is to be done."""
+
+    HANDOVER = "handover"
+
+
+class DispatchState(StrEnum):
+    """Whether it is done."""
+
+    PENDING = "PENDING"
+    DONE = "DONE"
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """A dispatch row of the timeline.
+
+    Attributes:
+        version: of a handover, the version that takes over.
+        due: when it is to be done at the earliest; a whole second, UTC.
+    """
+
+    kind: DispatchKind
+    schedule_id: str
+    version: int
+    tenant_id: str
+    due: datetime
+    shard: int
+    written_at: datetime
+    state: DispatchState = DispatchState.PENDING
+    expires_at: datetime | None = None
+
+    @property
+    def key(self) -> RowKey:
+        """The row's place in the timeline."""
+        sort = f"{compact_instant(self.due)}#{self.schedule_id}#v{self.version}"
+        return RowKey(bucket_of(self.due), self.shard, f"{sort}#{self.kind}")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the row holds the watermark back."""
+        return self.state is DispatchState.PENDING
+
+
+def handover_due(as_of: datetime) -> datetime:
+    """Return the due time of the dispatch row of a handover that began at `as_of`.
+
+    No time of the new version lies in an earlier bucket, so that the pending row
+    holds the watermark back from the first row, however late that is written. A pass
+    leaves it to the call that began it for HANDOVER_GRACE.
+    """
+    return ceil_second(as_of)

@@ -1,0 +1,338 @@
+"""Finish the change from one version of a schedule to the next.
+
+The change itself is one transaction (`Schedules.succeed`): from then on, rows of the
+ended version after `ends_at` are left alone by pass and relay. What follows here can
+be interrupted anywhere and done again by anybody: the call that began the change, the
+next change, or a pass that finds the dispatch row.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import islice, takewhile
+
+from hourbell.domain.definition import (
+    ScheduleState,
+    Tracking,
+    Version,
+    VersionRef,
+)
+from hourbell.domain.dispatch import Dispatch, DispatchState
+from hourbell.domain.errors import Transient
+from hourbell.domain.occurrence import (
+    TRANSITIONS,
+    Occurrence,
+    RowKey,
+    State,
+    Transition,
+    row_key,
+)
+from hourbell.domain.policies import expires_at
+from hourbell.domain.schedule import next_planned, upcoming
+from hourbell.domain.zones import TICK, TZDB_VERSION
+from hourbell.usecases.materialize import Plane, advance, canceling, ending
+from hourbell.usecases.ports import Change, Clock, Write
+
+# How far the clocks of two processes may be apart.
+CLOCK_SKEW = timedelta(seconds=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """How a change ended.
+
+    Attributes:
+        version: the new version, with the instant from which on it owns times.
+        standing: the ended version's occurrences after the change that stand: they
+            are on their way, or were sent, and run.
+    """
+
+    version: Version
+    standing: tuple[Occurrence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """What walking back over the ended version's rows found.
+
+    Attributes:
+        standing: the latest row that stands; rows before it stay with its version.
+        sequence: how many times are counted up to the change.
+    """
+
+    standing: Occurrence | None
+    sequence: int
+
+
+def finish_handover(plane: Plane, ref: VersionRef, clock: Clock) -> Handover | None:
+    """Cancel what is not out of hand yet, and let the new version take over.
+
+    Args:
+        plane: the ports.
+        ref: the new version.
+        clock: read after the change was stored, which decides how far ahead rows of
+            the ended version may have been materialized.
+
+    Returns:
+        how it ended, whoever did it; None when there is no such version.
+
+    Raises:
+        Transient: a store did not answer clearly; do it again.
+    """
+    versions = _versions(plane, ref)
+    if versions is None:
+        return None
+    ended, version = versions
+    rows = rows_ahead(plane, ended, clock.now())
+    if version.effective_from is None:
+        version = _hand_over(plane, ended, version, rows, clock.now())
+        rows = plane.timeline.read(rows)
+    return Handover(version, _standing(rows, version))
+
+
+def finish_dispatched(plane: Plane, dispatch: Dispatch, clock: Clock) -> None:
+    """Finish the handover that a dispatch row stands for, and settle the row.
+
+    Raises:
+        Transient: a store did not answer clearly; the row is still there.
+    """
+    ref = VersionRef(dispatch.schedule_id, dispatch.version)
+    finish_handover(plane, ref, clock)
+    settle(plane, dispatch, clock.now())
+
+
+def settle(plane: Plane, dispatch: Dispatch, now: datetime) -> None:
+    """Set the dispatch row of a finished handover DONE."""
+    done = replace(dispatch, state=DispatchState.DONE, expires_at=expires_at(now))
+    plane.timeline.settle(done)
+
+
+def _versions(plane: Plane, ref: VersionRef) -> tuple[Version, Version] | None:
+    """Return the ended version and the one after it."""
+    before = VersionRef(ref.schedule_id, ref.version - 1)
+    found = plane.schedules.versions([before, ref], consistent=True)
+    ended, version = found.get(before), found.get(ref)
+    return None if ended is None or version is None else (ended, version)
+
+
+def _hand_over(
+    plane: Plane,
+    ended: Version,
+    version: Version,
+    rows: Mapping[RowKey, Occurrence],
+    now: datetime,
+) -> Version:
+    walk = _walk_back(plane, ended, rows, now)
+    heir = replace(
+        version,
+        effective_from=_effective_from(ended, walk.standing),
+        base_sequence=walk.sequence,
+    )
+    first = _first(plane, heir, now)
+    if plane.schedules.take_over(heir, ended.ref, first) is Write.APPLIED:
+        if first is not None:
+            _materialize(plane, first, now)
+        return heir
+    # Somebody else was first, and what is written once counts.
+    stored = plane.schedules.versions([version.ref], consistent=True)
+    heir = stored.get(version.ref, version)
+    if heir.effective_from is None:
+        raise Transient(f"the handover to {version.ref} is not clear")
+    return heir
+
+
+def rows_ahead(plane: Plane, ended: Version, now: datetime) -> dict[RowKey, Occurrence]:
+    """Return the rows of the ended version's times after the change, in order.
+
+    Rows can have left PLANNED up to the horizon of whoever did it, by a clock that
+    may be ahead. The first time beyond is looked at too: it is the cursor.
+    """
+    if ended.state is not ScheduleState.ACTIVE or ended.ends_at is None:
+        return {}
+    after = max(ended.ends_at, (ended.effective_from or ended.ends_at) - TICK)
+    reach = max(now, ended.ends_at) + plane.horizon + 2 * CLOCK_SKEW
+    times = upcoming(ended.definition.timing, after)
+    near = list(takewhile(lambda instant: instant <= reach, times))
+    beyond = islice(upcoming(ended.definition.timing, near[-1] if near else after), 1)
+    keys = [
+        row_key(
+            ended.schedule_id,
+            ended.version,
+            instant,
+            plane.shard_map.shard_of(ended.schedule_id, instant),
+        )
+        for instant in (*near, *beyond)
+    ]
+    found = plane.timeline.read(keys)
+    return {key: found[key] for key in keys if key in found}
+
+
+def _walk_back(
+    plane: Plane,
+    ended: Version,
+    rows: Mapping[RowKey, Occurrence],
+    now: datetime,
+) -> _Walk:
+    """Cancel the rows from the latest on, and stop at the first that stands."""
+    canceled: list[Occurrence] = []
+    for row in reversed(list(rows.values())):
+        left = _withdraw(plane, ended, row, now)
+        if left is not None and left.state is not State.CANCELED:
+            return _Walk(left, left.sequence)
+        canceled.append(row)
+    if canceled:
+        return _Walk(None, min(row.sequence for row in canceled) - 1)
+    return _Walk(None, _counted(ended))
+
+
+def _withdraw(
+    plane: Plane, ended: Version, row: Occurrence, now: datetime
+) -> Occurrence | None:
+    """Cancel a row if its state still allows it; return it as it is then.
+
+    Raises:
+        Transient: no clear answer.
+    """
+    tracked = ended.definition.tracking is Tracking.TRACKED
+    transition = Transition.RECALL if tracked else Transition.WITHDRAW
+    current: Occurrence | None = row
+    while current is not None and current.state in TRANSITIONS[transition].sources:
+        canceled = canceling(current, ending(ended), now).row
+        (answer,) = plane.timeline.move([Change(canceled, transition)])
+        if answer is Write.APPLIED:
+            return canceled
+        if answer is Write.UNKNOWN:
+            raise Transient(f"no clear answer about {row.occurrence_id}")
+        current = plane.timeline.read([row.key]).get(row.key)
+    return current
+
+
+def _counted(ended: Version) -> int:
+    """Return how many times are counted up to the change when no row tells.
+
+    Only `max_occurrences` looks at it, so counting stops there.
+    """
+    limit = ended.definition.timing.max_occurrences
+    counted = ended.base_sequence
+    if limit is None or ended.state is not ScheduleState.ACTIVE:
+        return counted
+    if ended.effective_from is None or ended.ends_at is None:
+        return counted
+    for instant in upcoming(ended.definition.timing, ended.effective_from - TICK):
+        if counted >= limit or instant > ended.ends_at:
+            break
+        counted += 1
+    return counted
+
+
+def _effective_from(ended: Version, standing: Occurrence | None) -> datetime:
+    """Return the instant just after the change and all that stands of it before.
+
+    What stands of still earlier versions lies before the ended one's own beginning.
+    """
+    last = [instant for instant in (ended.ends_at,) if instant is not None]
+    if standing is not None:
+        last.append(standing.scheduled_for)
+    if ended.effective_from is not None:
+        last.append(ended.effective_from - TICK)
+    return max(last) + TICK
+
+
+def _first(plane: Plane, heir: Version, now: datetime) -> Occurrence | None:
+    """Return the first row of a version that takes over; None when it has no time."""
+    if heir.state is not ScheduleState.ACTIVE or heir.effective_from is None:
+        return None
+    planned = next_planned(
+        heir.definition.timing, heir.effective_from - TICK, heir.base_sequence
+    )
+    if planned is None:
+        return None
+    instant, sequence = planned
+    return Occurrence(
+        schedule_id=heir.schedule_id,
+        version=heir.version,
+        scheduled_for=instant,
+        shard=plane.shard_map.shard_of(heir.schedule_id, instant),
+        tenant_id=heir.tenant_id,
+        sequence=sequence,
+        tzdb=TZDB_VERSION,
+        planned_at=now,
+    )
+
+
+def _materialize(plane: Plane, first: Occurrence, now: datetime) -> None:
+    """Take the first row through the steps if it is near."""
+    try:
+        advance(plane, [first], now)
+    except Transient:
+        # The row is there, and the next pass finds it.
+        return
+
+
+def _standing(
+    rows: Mapping[RowKey, Occurrence], version: Version
+) -> tuple[Occurrence, ...]:
+    """Return the rows before the new version's time that still run."""
+    taken_over = version.effective_from
+    return tuple(
+        row
+        for row in rows.values()
+        if row.state is not State.CANCELED
+        and taken_over is not None
+        and row.scheduled_for < taken_over
+    )
+
+
+def earlier_ahead(plane: Plane, ended: Version) -> list[Occurrence]:
+    """Return the rows after a change that stand and are of versions before the ended.
+
+    There are some when changes follow each other within the horizon.
+
+    Args:
+        plane: the ports.
+        ended: the version that the change ends, with `ends_at`.
+    """
+    keys: list[RowKey] = []
+    for version in _versions_ahead(plane, ended):
+        keys[:0] = _keys_ahead(plane, version, ended)
+    found = plane.timeline.read(keys) if keys else {}
+    rows = [found[key] for key in keys if key in found]
+    return [row for row in rows if row.state is not State.CANCELED]
+
+
+def _versions_ahead(plane: Plane, ended: Version) -> Iterator[Version]:
+    """Yield the versions before the ended one that own times after the change."""
+    version = ended
+    while _begins_after(version, ended):
+        page = plane.schedules.version_log(version.schedule_id, before=version.version)
+        for version in page:
+            yield version
+            if not _begins_after(version, ended):
+                return
+        if not page:
+            return
+
+
+def _begins_after(version: Version, ended: Version) -> bool:
+    """Whether somebody else owns times between the change and a version's first."""
+    if version.effective_from is None or ended.ends_at is None:
+        return False
+    return version.effective_from - TICK > ended.ends_at
+
+
+def _keys_ahead(plane: Plane, version: Version, ended: Version) -> list[RowKey]:
+    """Return the keys of a version's own times after the change."""
+    start, end = version.effective_from, version.effective_to
+    if version.state is not ScheduleState.ACTIVE or start is None or end is None:
+        return []
+    after = max(start - TICK, ended.ends_at or start)
+    times = upcoming(version.definition.timing, after)
+    return [
+        row_key(
+            version.schedule_id,
+            version.version,
+            instant,
+            plane.shard_map.shard_of(version.schedule_id, instant),
+        )
+        for instant in takewhile(lambda instant: instant < end, times)
+    ]

@@ -1,0 +1,10 @@
+"""What `If-Match` compares."""
+
+from hourbell.domain.errors import PreconditionFailed
+
+
+def stale(current: int) -> PreconditionFailed:
+    """Return the error of a change that was made for another revision."""
+    return PreconditionFailed(
+        f"The current revision is {current}.", members={"revision": current}
+    )

@@ -1,0 +1,36 @@
+"""What a tenant may use, and what of it is used."""
+
+from dataclasses import dataclass
+
+from hourbell.domain.definition import Tenant
+from hourbell.usecases.ports import Schedules
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaUse:
+    """One quota of a tenant.
+
+    Attributes:
+        used: how much of it is used now; None when it bounds each request alone.
+        unit: what both numbers count.
+    """
+
+    name: str
+    limit: int
+    used: int | None
+    unit: str
+
+
+def usage(schedules: Schedules, tenant: Tenant) -> tuple[QuotaUse, ...]:
+    """Return every quota of a tenant.
+
+    Raises:
+        Transient: a store did not answer.
+    """
+    quotas = tenant.quotas
+    used = schedules.count(tenant.tenant_id)
+    return (
+        QuotaUse("schedules", quotas.schedules, used, "schedules"),
+        QuotaUse("payload_bytes", quotas.payload_bytes, None, "bytes"),
+        QuotaUse("min_interval_seconds", quotas.min_interval_seconds, None, "seconds"),
+    )

@@ -1,0 +1,39 @@
+"""Reading versions so that one that cannot be read hides no other."""
+
+from collections.abc import Iterable
+
+from hourbell.domain.definition import Version, VersionRef
+from hourbell.domain.errors import Permanent
+from hourbell.usecases.ports import Schedules
+
+
+def read_versions(
+    schedules: Schedules, refs: Iterable[VersionRef], *, consistent: bool
+) -> tuple[dict[VersionRef, Version], frozenset[VersionRef]]:
+    """Return the versions that exist, and the refs of those that cannot be read.
+
+    All are read at once; only when that is refused for good, one by one.
+
+    Raises:
+        Transient: the store did not answer.
+    """
+    wanted = list(dict.fromkeys(refs))
+    if not wanted:
+        return {}, frozenset()
+    try:
+        return schedules.versions(wanted, consistent=consistent), frozenset()
+    except Permanent:
+        return _one_by_one(schedules, wanted, consistent=consistent)
+
+
+def _one_by_one(
+    schedules: Schedules, refs: Iterable[VersionRef], *, consistent: bool
+) -> tuple[dict[VersionRef, Version], frozenset[VersionRef]]:
+    found: dict[VersionRef, Version] = {}
+    faulty: set[VersionRef] = set()
+    for ref in refs:
+        try:
+            found |= schedules.versions([ref], consistent=consistent)
+        except Permanent:
+            faulty.add(ref)
+    return found, frozenset(faulty)

@@ -1,0 +1,90 @@
+"""Rows and versions that this release cannot read, on DynamoDB."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hourbell.adapters.dynamodb import Database
+from hourbell.adapters.dynamodb.layout import SCHEMA
+from hourbell.adapters.dynamodb.row_items import encode_dispatch, encode_occurrence
+from hourbell.domain.definition import VersionRef
+from hourbell.domain.errors import Permanent
+from hourbell.usecases.version_reads import read_versions
+
+from tests.conformance import samples
+from tests.conformance.samples import BUCKET, SHARD, planned
+from tests.conformance.worlds import dynamo_world
+
+Item = dict[str, Any]
+
+
+def put(database: Database, table: str, item: Item) -> None:
+    database.client.put_item(TableName=table, Item=item)
+
+
+def without(item: Item, name: str) -> Item:
+    return {key: value for key, value in item.items() if key != name}
+
+
+DAMAGES: dict[str, Callable[[Item], Item]] = {
+    "another schema": lambda item: {**item, "schema": {"N": str(SCHEMA + 8)}},
+    "no schema": lambda item: without(item, "schema"),
+    "no tenant": lambda item: without(item, "tenant_id"),
+    "no state": lambda item: without(item, "state"),
+    "an unknown state": lambda item: {**item, "state": {"S": "LOST_IN_SPACE"}},
+    "no time of planning": lambda item: without(item, "planned_at"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_row_is_named_and_hides_no_other(
+    moto_database: Database, damage: str
+) -> None:
+    world = dynamo_world(moto_database)
+    rows = [planned(label) for label in range(3)]
+    world.seed(rows)
+    damaged = DAMAGES[damage](encode_occurrence(rows[1]))
+    put(moto_database, moto_database.tables.timeline, damaged)
+    page = world.timeline.page(BUCKET, SHARD)
+    assert page.unreadable == (rows[1].key,)
+    assert {row.key for row in page.rows} == {rows[0].key, rows[2].key}
+    found = world.timeline.read([row.key for row in rows])
+    assert set(found) == {rows[0].key, rows[2].key}
+
+
+def test_a_damaged_dispatch_row_is_named_too(moto_database: Database) -> None:
+    world = dynamo_world(moto_database)
+    row = samples.dispatch()
+    damaged = without(encode_dispatch(row), "written_at")
+    put(moto_database, moto_database.tables.timeline, damaged)
+    page = world.timeline.page(BUCKET, SHARD)
+    assert page.unreadable == (row.key,)
+    assert page.dispatches == ()
+
+
+def test_a_damaged_version_is_told_from_those_that_can_be_read(
+    moto_database: Database,
+) -> None:
+    world = dynamo_world(moto_database)
+    refs = []
+    for label in range(3):
+        world.schedules.create(
+            samples.schedule(label),
+            samples.current(label),
+            samples.planned(label),
+            quota=9,
+        )
+        refs.append(VersionRef(samples.schedule_id(label), 1))
+    table = moto_database.tables.schedules
+    moto_database.client.update_item(
+        TableName=table,
+        Key={"schedule_id": {"S": refs[1].schedule_id}, "item": {"S": "V#0000000001"}},
+        UpdateExpression="SET #schema = :other",
+        ExpressionAttributeNames={"#schema": "schema"},
+        ExpressionAttributeValues={":other": {"N": str(SCHEMA + 8)}},
+    )
+    with pytest.raises(Permanent):
+        world.schedules.versions(refs, consistent=True)
+    found, faulty = read_versions(world.schedules, refs, consistent=True)
+    assert set(found) == {refs[0], refs[2]}
+    assert faulty == {refs[1]}

@@ -1,0 +1,20 @@
+"""What is used of the quotas."""
+
+from hourbell.domain.definition import Quotas, Tenant, Tier
+from hourbell.domain.schedule import Timing
+from hourbell.usecases.usage import QuotaUse, usage
+
+from tests.unit.usecases.world import World
+
+
+def test_usage_counts_the_tenants_own_schedules() -> None:
+    world = World()
+    world.add_tenant("zenith", Tier.BASIC)
+    for owner in ("acme", "acme", "zenith"):
+        world.add(Timing("0 9 * * *"), tenant=owner)
+    tenant = Tenant("acme", Tier.STANDARD, quotas=Quotas(20, 1_000, 300))
+    assert usage(world.schedules, tenant) == (
+        QuotaUse("schedules", 20, 2, "schedules"),
+        QuotaUse("payload_bytes", 1_000, None, "bytes"),
+        QuotaUse("min_interval_seconds", 300, None, "seconds"),
+    )
