@@ -1,15 +1,17 @@
 """HourbellApi: the HTTPS API."""
 
 import json
+from http import HTTPStatus
 
 from aws_cdk import Aws, CfnOutput, Duration, Stack
 from aws_cdk import aws_apigateway as apigateway
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from stacks import tables
 from stacks.acknowledge import acknowledge
 from stacks.data import DataStack
-from stacks.functions import Access, Functions
+from stacks.functions import Access, Functions, allow_external
 from stacks.logs import log_group
 from stacks.settings import Settings
 
@@ -20,18 +22,66 @@ PROBLEM = "application/problem+json"
 
 # A transaction needs the rights of its members, and none of its own.
 ACCESS: Access = {
-    "schedules": ["BatchGetItem", "GetItem", "PutItem"],
-    "timeline": ["BatchGetItem", "PartiQLInsert", "PartiQLUpdate", "PutItem"],
-    "control": ["BatchGetItem", "GetItem", "PutItem"],
+    "schedules": [
+        "BatchGetItem",
+        "ConditionCheckItem",
+        "DeleteItem",
+        "GetItem",
+        "PutItem",
+        "Query",
+        "UpdateItem",
+    ],
+    "timeline": [
+        "BatchGetItem",
+        "PartiQLInsert",
+        "PartiQLUpdate",
+        "PutItem",
+        "UpdateItem",
+    ],
+    "control": [
+        "BatchGetItem",
+        "DeleteItem",
+        "GetItem",
+        "PutItem",
+        "Query",
+        "UpdateItem",
+    ],
 }
+# Which table's indexes it reads; rights to a table are none to its indexes.
+INDEXED = "schedules"
 
 # Method and path of every route; each is a resource and method of its own, so that
 # IAM can allow each alone.
 ROUTES = (
+    ("GET", "/v1/schedules"),
     ("POST", "/v1/schedules"),
     ("POST", "/v1/schedules/preview"),
+    ("PUT", "/v1/schedules/by-name/{name}"),
+    ("DELETE", "/v1/schedules/{schedule_id}"),
     ("GET", "/v1/schedules/{schedule_id}"),
+    ("PATCH", "/v1/schedules/{schedule_id}"),
+    ("POST", "/v1/schedules/{schedule_id}/pause"),
+    ("POST", "/v1/schedules/{schedule_id}/resume"),
+    ("POST", "/v1/schedules/{schedule_id}/run"),
+    ("GET", "/v1/schedules/{schedule_id}/versions"),
+    ("GET", "/v1/handlers"),
+    ("POST", "/v1/handlers"),
+    ("DELETE", "/v1/handlers/{name}"),
+    ("GET", "/v1/handlers/{name}"),
+    ("PATCH", "/v1/handlers/{name}"),
+    ("GET", "/v1/usage"),
+    ("GET", "/v1/admin/tenants"),
+    ("POST", "/v1/admin/tenants"),
+    ("GET", "/v1/admin/tenants/{tenant_id}"),
+    ("PATCH", "/v1/admin/tenants/{tenant_id}"),
+    ("GET", "/v1/admin/tenants/{tenant_id}/principals"),
+    ("DELETE", "/v1/admin/tenants/{tenant_id}/principals/{principal}"),
+    ("PUT", "/v1/admin/tenants/{tenant_id}/principals/{principal}"),
 )
+
+# Where a body may be missing, API Gateway does not look at it.
+BODILESS = ("/pause", "/resume", "/run", "/{principal}")
+MERGE_PATCH = "application/merge-patch+json"
 
 # What API Gateway itself refuses, in the words of the function's own refusals.
 REFUSALS = (
@@ -39,9 +89,30 @@ REFUSALS = (
     (apigateway.ResponseType.BAD_REQUEST_PARAMETERS, 400, "invalid_input"),
     (apigateway.ResponseType.ACCESS_DENIED, 403, "forbidden"),
     (apigateway.ResponseType.MISSING_AUTHENTICATION_TOKEN, 403, "forbidden"),
+    (apigateway.ResponseType.INVALID_SIGNATURE, 403, "forbidden"),
+    (apigateway.ResponseType.EXPIRED_TOKEN, 403, "forbidden"),
+    (apigateway.ResponseType.RESOURCE_NOT_FOUND, 404, "unknown_route"),
+    (apigateway.ResponseType.UNSUPPORTED_MEDIA_TYPE, 415, "unsupported_media_type"),
+    (apigateway.ResponseType.REQUEST_TOO_LARGE, 413, "body_too_large"),
+    # What is left: keys that IAM does not know, an incomplete signature, a web ACL.
+    (apigateway.ResponseType.DEFAULT_4_XX, 403, "forbidden"),
     (apigateway.ResponseType.THROTTLED, 429, "quota_exceeded"),
     (apigateway.ResponseType.INTEGRATION_TIMEOUT, 503, "unavailable"),
+    (apigateway.ResponseType.INTEGRATION_FAILURE, 503, "unavailable"),
+    (apigateway.ResponseType.DEFAULT_5_XX, 500, "internal_error"),
 )
+# The function's titles and header; a test compares them.
+TITLES = {
+    400: "The request is not valid",
+    403: "Not allowed",
+    404: "Not found",
+    413: "The request is too large",
+    415: "Unsupported media type",
+    429: "Quota used up",
+    500: "Internal error",
+    503: "Temporarily unavailable",
+}
+RETRY_AFTER_SECONDS = 1
 
 
 class ApiStack(Stack):
@@ -59,8 +130,21 @@ class ApiStack(Stack):
         )
         self._settings = settings
         self.function = Functions(self, "Layers", settings, data).make(
-            "api", timeout=TIMEOUT, memory_mb=1024, access=ACCESS, environment={}
+            "api",
+            timeout=TIMEOUT,
+            memory_mb=1024,
+            access=ACCESS,
+            environment={
+                "HOURBELL_PLATFORM_PRINCIPALS": json.dumps(settings.operators),
+                "HOURBELL_DEDICATED_TENANTS": json.dumps(settings.tenants),
+                "HOURBELL_EXTERNAL_QUEUE_ARNS": json.dumps(settings.external_queues),
+                "HOURBELL_QUEUE_ARN_BASE": self.format_arn(
+                    service="sqs", resource=settings.prefix
+                ),
+            },
         )
+        allow_external(self.function, settings)
+        self._allow_indexes(data)
         self.rest_api = self._make_api()
         self._validator = self.rest_api.add_request_validator(
             "Validator", validate_request_body=True, validate_request_parameters=True
@@ -131,12 +215,29 @@ class ApiStack(Stack):
             apigateway.LambdaIntegration(self.function, allow_test_invoke=False),
             authorization_type=apigateway.AuthorizationType.IAM,
             request_validator=self._validator,
-            request_models={"application/json": self._object}
-            if method in {"POST", "PATCH", "PUT"}
-            else None,
+            request_models=self._models(method, path),
             request_parameters={
                 f"method.request.path.{name}": True for name in parameters
             },
+        )
+
+    def _models(self, method: str, path: str) -> dict[str, apigateway.IModel] | None:
+        """Return what a route's body must be, by its media type."""
+        if method not in {"POST", "PATCH", "PUT"} or path.endswith(BODILESS):
+            return None
+        types = ["application/json", *([MERGE_PATCH] if method == "PATCH" else [])]
+        return dict.fromkeys(types, self._object)
+
+    def _allow_indexes(self, data: DataStack) -> None:
+        table_arn = data.tables[INDEXED].table_arn
+        self.function.add_to_role_policy(
+            iam.PolicyStatement(
+                actions=["dynamodb:Query"],
+                resources=[
+                    f"{table_arn}/index/{index.name}"
+                    for index in tables.load()[INDEXED].indexes
+                ],
+            )
         )
 
     def _acknowledge_findings(self) -> None:
@@ -161,14 +262,23 @@ class ApiStack(Stack):
     def _add_refusal(
         self, response_type: apigateway.ResponseType, status: int, code: str
     ) -> None:
-        body = {"type": "about:blank", "status": status, "code": code}
+        document = {
+            "type": f"urn:hourbell:problem:{code}",
+            "title": TITLES[status],
+            "status": status,
+            "code": code,
+            "request_id": "$context.requestId",
+        }
         # The message comes with its quotes.
-        text = json.dumps(body)[:-1] + ', "detail": $context.error.messageString}'
+        text = json.dumps(document)[:-1] + ', "detail": $context.error.messageString}'
+        headers = {"Content-Type": f"'{PROBLEM}'"}
+        if status == HTTPStatus.SERVICE_UNAVAILABLE:
+            headers["Retry-After"] = f"'{RETRY_AFTER_SECONDS}'"
         self.rest_api.add_gateway_response(
             response_type.response_type,
             type=response_type,
             status_code=str(status),
-            response_headers={"Content-Type": f"'{PROBLEM}'"},
+            response_headers=headers,
             templates={"application/json": text},
         )
 

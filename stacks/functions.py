@@ -216,6 +216,27 @@ def allow_send(function: lambda_.Function, queues: Sequence[sqs.IQueue]) -> None
     )
 
 
+def allow_external(function: lambda_.Function, settings: Settings) -> None:
+    """Let a function send to the queues of others that the deployment may reach.
+
+    A queue of another account has to allow it as well.
+    """
+    if not settings.external_queues:
+        return
+    function.add_to_role_policy(
+        iam.PolicyStatement(
+            actions=["sqs:SendMessage"], resources=settings.external_queues
+        )
+    )
+    for pattern in settings.external_queues:
+        if "*" in pattern:
+            acknowledge(
+                Stack.of(function),
+                f"AwsSolutions-IAM5[Resource::{pattern}]",
+                "Which queues tenants register is not known when this is deployed.",
+            )
+
+
 def allow_receive(function: lambda_.Function, queue: sqs.IQueue) -> None:
     """Let Lambda receive from a queue on behalf of a function."""
     function.add_to_role_policy(

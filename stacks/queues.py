@@ -29,6 +29,8 @@ class QueuesStack(Stack):
 
     Attributes:
         delivery: by queue key, `<tier>-<lane>`.
+        dedicated: of the tenants that have queues of their own, by
+            `tenant-<tenant_id>-<lane>`.
         work: from tick to materializer.
         sweep: outbox records that the stream did not get through, to the relay.
         stream_failures: positions of stream records that the relay gave up.
@@ -49,6 +51,11 @@ class QueuesStack(Stack):
             for tier in TIERS
             for lane in LANES
         }
+        self.dedicated = {
+            f"tenant-{tenant}-{lane}": self._delivery_queue(f"tenant-{tenant}", lane)
+            for tenant in settings.tenants
+            for lane in LANES
+        }
         self.work = self._work_queue()
         self.sweep = self._sweep_queue()
         self.stream_failures = self._queue("stream-failures", MAXIMUM_RETENTION)
@@ -60,7 +67,7 @@ class QueuesStack(Stack):
         for key, queue in self.delivery.items():
             CfnOutput(self, f"{_identifier(key)}QueueUrl", value=queue.queue_url)
 
-    def _delivery_queue(self, tier: str, lane: str) -> sqs.Queue:
+    def _delivery_queue(self, readers: str, lane: str) -> sqs.Queue:
         """Make a queue that consumers read.
 
         Receives times visibility is an hour by default: an outage of the consumers, or
@@ -68,7 +75,7 @@ class QueuesStack(Stack):
         A poison message costs no more than those receives.
         """
         return self._queue_with_dlq(
-            f"{tier}-{lane}",
+            f"{readers}-{lane}",
             retention=DELIVERY_RETENTION,
             visibility=Duration.seconds(self._settings.visibility_seconds),
             max_receives=self._settings.max_receives,
@@ -144,4 +151,7 @@ def _times(duration: Duration, factor: int) -> Duration:
 
 
 def _identifier(logical: str) -> str:
+    if logical.startswith("tenant-"):
+        # As it is: tenants' ids may differ in a hyphen alone.
+        return logical
     return "".join(word.capitalize() for word in logical.split("-"))

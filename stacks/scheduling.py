@@ -13,7 +13,13 @@ from constructs import Construct
 from stacks import tables
 from stacks.acknowledge import acknowledge, acknowledge_plain_http
 from stacks.data import DataStack
-from stacks.functions import Access, Functions, allow_receive, allow_send
+from stacks.functions import (
+    Access,
+    Functions,
+    allow_external,
+    allow_receive,
+    allow_send,
+)
 from stacks.queues import (
     MATERIALIZER_TIMEOUT,
     MAXIMUM_RETENTION,
@@ -34,8 +40,16 @@ LEAST_RECORD_AGE_SECONDS = 60  # Lambda's own limit
 
 # Packed writes are PartiQL: IAM knows their statements, not the call that carries them.
 MATERIALIZER_ACCESS: Access = {
-    "schedules": ["BatchGetItem"],
-    "timeline": ["PartiQLInsert", "PartiQLUpdate", "Query"],
+    # Finishing a handover updates versions, and puts the first row of the new one.
+    "schedules": ["BatchGetItem", "UpdateItem"],
+    "timeline": [
+        "BatchGetItem",
+        "PartiQLInsert",
+        "PartiQLUpdate",
+        "PutItem",
+        "Query",
+        "UpdateItem",
+    ],
     "control": ["BatchGetItem", "UpdateItem"],
 }
 RELAY_ACCESS: Access = {
@@ -152,7 +166,9 @@ class SchedulingStack(Stack):
                 "HOURBELL_SWEEP_QUEUE_URL": self._queues.sweep.queue_url,
             },
         )
-        allow_send(relay, [*delivery.values(), self._queues.sweep])
+        dedicated = self._queues.dedicated.values()
+        allow_send(relay, [*delivery.values(), *dedicated, self._queues.sweep])
+        allow_external(relay, self._settings)
         allow_receive(relay, self._queues.sweep)
         self._allow_stream(relay)
         self._map_stream(relay)

@@ -1,5 +1,6 @@
 """What a deployment may choose, read from the CDK context (`-c name=value`)."""
 
+import re
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
@@ -9,6 +10,12 @@ from aws_cdk import RemovalPolicy
 from constructs import Node
 
 ROOT = Path(__file__).resolve().parent.parent
+
+PRINCIPAL = r"arn:aws[a-z-]*:(iam|sts)::[0-9]{12}:[a-z-]+/[A-Za-z0-9_+=,.@/-]+"
+TENANT_ID = r"[a-z][a-z0-9-]{1,62}"
+QUEUE_PATTERN = r"arn:aws[a-z-]*:sqs:[a-z0-9*?-]+:[0-9]{12}:[A-Za-z0-9_*?-]+"
+LONGEST_LANE = "flexible"
+MAX_QUEUE_NAME = 80
 
 
 class SettingError(Exception):
@@ -64,6 +71,12 @@ class Settings:
         relay_window_seconds: how long the relay may wait to fill a batch, 0 to 300.
         sweep_concurrency: how many relays the sweep may occupy, at least 2.
         allowed_accounts: other accounts that may call the API, separated by commas.
+        platform_principals: ARNs of the roles and users that administer tenants,
+            separated by commas.
+        dedicated_tenants: ids of tenants that get queues of their own, separated by
+            commas.
+        external_queue_arns: patterns of ARNs of other queues that handlers may be
+            routed to, separated by commas.
         api_log_role: whether to set the account's role for API Gateway's logs.
         dependencies_layer: folder of a built dependency layer; empty means the build
             of `platform`.
@@ -87,6 +100,9 @@ class Settings:
     relay_window_seconds: int = 0
     sweep_concurrency: int = 10
     allowed_accounts: str = ""
+    platform_principals: str = ""
+    dedicated_tenants: str = ""
+    external_queue_arns: str = ""
     api_rate: int = 1_000
     api_burst: int = 500
     api_metrics: bool = False
@@ -130,6 +146,20 @@ class Settings:
             if not least <= value <= most:
                 msg = f"context {name}={value}: allowed are {least} to {most}"
                 raise SettingError(msg)
+        self._check_words("platform_principals", self.operators, PRINCIPAL)
+        self._check_words("dedicated_tenants", self.tenants, TENANT_ID)
+        self._check_words("external_queue_arns", self.external_queues, QUEUE_PATTERN)
+        for tenant in self.tenants:
+            if len(self.name(f"tenant-{tenant}-{LONGEST_LANE}-dlq")) > MAX_QUEUE_NAME:
+                msg = f"context dedicated_tenants: {tenant} makes queue names too long"
+                raise SettingError(msg)
+
+    @staticmethod
+    def _check_words(name: str, words: list[str], allowed: str) -> None:
+        for word in words:
+            if not re.fullmatch(allowed, word):
+                msg = f"context {name}: {word} is none ({allowed})"
+                raise SettingError(msg)
 
     @property
     def keeps_data(self) -> bool:
@@ -151,7 +181,22 @@ class Settings:
     @property
     def accounts(self) -> list[str]:
         """The other accounts that may call the API."""
-        return [word.strip() for word in self.allowed_accounts.split(",") if word]
+        return _words(self.allowed_accounts)
+
+    @property
+    def operators(self) -> list[str]:
+        """The ARNs of those who administer tenants."""
+        return _words(self.platform_principals)
+
+    @property
+    def tenants(self) -> list[str]:
+        """The tenants that get queues of their own."""
+        return _words(self.dedicated_tenants)
+
+    @property
+    def external_queues(self) -> list[str]:
+        """The patterns of queues of others that the relay may send to."""
+        return _words(self.external_queue_arns)
 
     def stack_name(self, part: str) -> str:
         """Return a stack's name: `HourbellData` for the default prefix."""
@@ -160,6 +205,11 @@ class Settings:
     def name(self, logical: str) -> str:
         """Return a physical name: `<prefix>-<logical>`."""
         return f"{self.prefix}-{logical}"
+
+
+def _words(text: str) -> list[str]:
+    words = [word.strip() for word in text.split(",")]
+    return list(dict.fromkeys(word for word in words if word))
 
 
 def _parsed(name: str, kind: Any, value: Any) -> Any:  # noqa: ANN401 (context is JSON)

@@ -1,115 +1,70 @@
-"""The HTTPS API: who calls, what is asked, and the answer or the problem."""
+"""The HTTPS API: who calls, what is asked, and the answer or the problem.
+
+Routes stand in routers, one module of `hourbell.api` for each noun
+(`hourbell/api/<noun>_routes.py`), all listed in `hourbell.api.routers`. A router
+
+- has a module-level `router = Router()` and routes like `@router.get("/v1/...")`,
+  whose parameters are annotated with `Path()`, `Query()`, `Header()`, `Body()`;
+- finds the caller and the instant by `edge.current_call(router)`, the ports by
+  `bootstrap.api_ports()`, and answers with `edge.answer(status, text, headers)`;
+- raises `HourbellError`s and leaves them to this module.
+
+What a route does not declare is refused by name: query parameters here, fields of the
+body by its model (`extra="forbid"`). Identity, bodies and problems are dealt with here
+alone.
+"""
 
 import base64
 import binascii
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated, Any, cast
+from typing import Any, cast
+from urllib.parse import quote, unquote
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
+from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 from aws_lambda_powertools.event_handler.openapi.exceptions import (
     RequestValidationError,
 )
-from aws_lambda_powertools.event_handler.openapi.params import Body, Header, Path
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from hourbell import bootstrap
-from hourbell.api.answers import created_answer, preview_answer, view_answer
+from hourbell.api.edge import JSON, Call, admit
 from hourbell.api.json_body import parse_body
+from hourbell.api.parameters import MERGE_PATCH, body_fields, parameter_findings
 from hourbell.api.problems import (
     CONTENT_TYPE,
     Problem,
     internal_problem,
-    invalid_request,
     problem_of,
+    request_findings,
 )
-from hourbell.api.requests import CreateSchedule, PreviewTimes, allowed_fields
+from hourbell.api.routers import ROUTERS
 from hourbell.domain.errors import HourbellError, InvalidInput, NotFound
-from hourbell.domain.schedule import validate
-from hourbell.usecases.create_schedule import create_schedule
-from hourbell.usecases.get_schedule import get_schedule
-from hourbell.usecases.identify import Caller, identify
-from hourbell.usecases.preview import preview
+from hourbell.usecases.identify import Caller, Identity, identify
 
-JSON = "application/json"
+_ROUTABLE = "/%-._~()'!*:@,;=+&$<> []{}|^"
 
 logger = Logger()
 metrics = Metrics()
 app = APIGatewayRestResolver(enable_validation=True, json_body_deserializer=parse_body)
 
-IdempotencyKey = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        min_length=1,
-        max_length=128,
-        pattern="^[!-~]+$",
-        description="Names the request: repeating it creates once.",
-    ),
-]
 
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """The request being answered.
-
-    Attributes:
-        now: when it came; the one clock reading that all of it goes by.
-    """
-
-    request_id: str
-    caller: Caller
-    now: datetime
-
-
-@app.post("/v1/schedules")
-def create(
-    body: Annotated[CreateSchedule, Body()],
-    idempotency_key: IdempotencyKey = None,
+def refuse_parameters(
+    app: APIGatewayRestResolver, next_middleware: NextMiddleware
 ) -> Response[str]:
-    """Create a schedule."""
-    call = _call()
-    registry = bootstrap.api_ports().registry
-    request = body.to_domain(idempotency_key)
-    created = create_schedule(registry, call.caller, request, call.now)
-    schedule = created.schedule
-    replayed = created.replayed and idempotency_key is not None
-    name = "CreatesReplayed" if replayed else "SchedulesCreated"
-    metrics.add_metric(name, MetricUnit.Count, 1)
-    if not created.materialized:
-        logger.warning("left to the next pass", schedule_id=schedule.schedule_id)
-    headers = {
-        # Relative to the request's own URL: right under any stage or domain.
-        "Location": f"schedules/{schedule.schedule_id}",
-        "ETag": f'"{schedule.revision}"',
-    }
-    if replayed:
-        headers["Idempotency-Replayed"] = "true"
-    return _answer(HTTPStatus.CREATED, created_answer(created).text, headers)
+    """Refuse query parameters that the route does not declare."""
+    findings = parameter_findings(app.context["_route"], app.current_event)
+    if findings:
+        raise InvalidInput(findings=findings)
+    return next_middleware(app)
 
 
-@app.get("/v1/schedules/<schedule_id>")
-def get(schedule_id: Annotated[str, Path()]) -> Response[str]:
-    """Return a schedule."""
-    call = _call()
-    library = bootstrap.api_ports().library
-    tenant_id = call.caller.tenant.tenant_id
-    view = get_schedule(library, tenant_id, schedule_id, call.now)
-    headers = {"ETag": f'"{view.schedule.revision}"'}
-    return _answer(HTTPStatus.OK, view_answer(view).text, headers)
-
-
-@app.post("/v1/schedules/preview")
-def preview_times(body: Annotated[PreviewTimes, Body()]) -> Response[str]:
-    """Show the times that a timing gives; nothing is stored."""
-    timing, after = body.timing(), body.after(_call().now)
-    validate(timing, after)
-    times = preview(timing, after, body.count)
-    return _answer(HTTPStatus.OK, preview_answer(times, wanted=body.count).text, {})
+app.use([refuse_parameters])
+for each in ROUTERS:
+    app.include_router(each)
 
 
 def refused(error: HourbellError) -> Response[str]:
@@ -119,8 +74,12 @@ def refused(error: HourbellError) -> Response[str]:
 
 def malformed(error: RequestValidationError) -> Response[str]:
     """Answer a request that breaks the route's schema."""
-    fields = allowed_fields(app.current_event.path)
-    return refused(invalid_request(error.errors(), fields))
+    route = app.context["_route"]
+    parameters = parameter_findings(route, app.current_event)
+    named = {finding.field for finding in parameters}
+    findings = request_findings(error.errors(), body_fields(route))
+    others = tuple(finding for finding in findings if finding.field not in named)
+    return refused(InvalidInput(findings=others + parameters))
 
 
 def no_route(error: NotFoundError) -> Response[str]:
@@ -152,11 +111,9 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     logger.set_correlation_id(request_id)
     try:
         ports = bootstrap.api_ports()
-        identity = _identity(event)
-        caller = identify(ports.directory, identity.get("userArn"), _source(identity))
-        logger.append_keys(tenant=caller.tenant.tenant_id)
+        identity = _identify(event, ports)
         request = _readable(event)
-        app.context["call"] = Call(request_id, caller, ports.clock.now())
+        app.context["call"] = Call(request_id, identity, ports.clock.now())
         answer = app.resolve(request, context)
     except HourbellError as error:
         answer = _raw(_refuse(problem_of(error, request_id), error))
@@ -182,9 +139,23 @@ def _request_id(event: Mapping[str, Any], context: LambdaContext) -> str:
     return str(gateway.get("requestId") or context.aws_request_id)
 
 
-def _identity(event: Mapping[str, Any]) -> Mapping[str, Any]:
+def _identify(event: Mapping[str, Any], ports: bootstrap.ApiPorts) -> Identity:
+    """Return who is calling.
+
+    Raises:
+        Forbidden: nobody that is known, or nobody that may call this path.
+    """
     gateway = event.get("requestContext") or {}
-    return gateway.get("identity") or {}
+    found = gateway.get("identity") or {}
+    identity = identify(
+        ports.directory, found.get("userArn"), _source(found), ports.operators
+    )
+    if isinstance(identity, Caller):
+        logger.append_keys(tenant=identity.tenant.tenant_id)
+    else:
+        logger.append_keys(operator=identity.arn)
+    admit(identity, str(event.get("path")))
+    return identity
 
 
 def _source(identity: Mapping[str, Any]) -> str:
@@ -195,21 +166,18 @@ def _readable(event: dict[str, Any]) -> dict[str, Any]:
     """Return the event with its body as text.
 
     Raises:
-        InvalidInput: the body is not JSON by its type or not UTF-8, or there is a
-            query parameter, of which no route has any.
+        InvalidInput: the body is not JSON by its type or not UTF-8.
     """
-    for name in event.get("queryStringParameters") or {}:
-        message = "This route has no query parameters."
-        raise InvalidInput.of("query", "unknown_parameter", message, found=name)
+    headers = _headers(event)
+    event = {**event, "path": _path(event), "multiValueHeaders": None}
     body = event.get("body")
     if not body:
-        return event
-    headers = {
-        name.lower(): text for name, text in (event.get("headers") or {}).items()
-    }
+        # Without a body its type says nothing.
+        return {**event, "headers": headers | {"content-type": JSON}}
     media_type = headers.get("content-type", JSON).partition(";")[0].strip().lower()
-    if media_type != JSON:
-        message = f"Allowed is {JSON}."
+    allowed = (JSON, MERGE_PATCH) if event.get("httpMethod") == "PATCH" else (JSON,)
+    if media_type not in allowed:
+        message = f"Allowed is {' or '.join(allowed)}."
         raise InvalidInput.of(
             "content-type", "unsupported_media_type", message, found=media_type
         )
@@ -221,17 +189,30 @@ def _readable(event: dict[str, Any]) -> dict[str, Any]:
             raise InvalidInput.of("body", "invalid_json", message) from error
     # Whatever its parameters say, JSON is UTF-8.
     headers["content-type"] = JSON
-    return {
-        **event,
-        "headers": headers,
-        "multiValueHeaders": None,
-        "body": body,
-        "isBase64Encoded": False,
+    return {**event, "headers": headers, "body": body, "isBase64Encoded": False}
+
+
+def _headers(event: Mapping[str, Any]) -> dict[str, str]:
+    """Return the headers by lower-case name; those sent more than once are joined."""
+    single = {name.lower(): text for name, text in (event.get("headers") or {}).items()}
+    multiple = {
+        name.lower(): ", ".join(texts)
+        for name, texts in (event.get("multiValueHeaders") or {}).items()
     }
+    return single | multiple
 
 
-def _answer(status: int, text: str, headers: Mapping[str, str]) -> Response[str]:
-    return Response(int(status), JSON, text, dict(headers))
+def _path(event: Mapping[str, Any]) -> str:
+    """Return the path as routes match it: a slash inside a parameter stays encoded."""
+    path = str(event.get("resource") or "")
+    parameters = event.get("pathParameters") or {}
+    for name, value in parameters.items():
+        path = path.replace(f"{{{name}}}", quote(unquote(value), safe=""))
+    if parameters and "{" not in path:
+        return path
+    # What routes do not take for a parameter's character, such as a control character,
+    # is none that an id or a name has; it must not hide the route.
+    return quote(str(event["path"]), safe=_ROUTABLE, errors="replace")
 
 
 def _refuse(problem: Problem, error: Exception) -> Response[str]:

@@ -75,6 +75,8 @@ def scan_group(record: SQSRecord, lambda_context: LambdaContext) -> None:
         tally=asdict(report.tally),
         rows=report.rows,
         swept=report.swept,
+        handovers=report.handovers,
+        unreadable=report.unreadable,
         finished=report.finished,
         lease_kept=report.kept,
     )
@@ -94,7 +96,11 @@ def _measure(report: PassReport, took: timedelta) -> None:
         "WritesLost": tally.lost,
         "WritesUnknown": tally.unknown,
         "UniquenessConflicts": tally.existed,
+        "RowsHeld": tally.held,
+        "RowsFaulty": tally.faulty + report.faulty,
+        "RowsUnreadable": report.unreadable,
         "RecordsSwept": report.swept,
+        "HandoversFinished": report.handovers,
         "PassesUnfinished": int(not report.finished),
         "LeasesLost": int(not report.kept),
     }

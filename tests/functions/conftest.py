@@ -12,12 +12,25 @@ import pytest
 from aws_lambda_powertools import Logger
 from hourbell import bootstrap
 from hourbell.adapters.memory import MemoryWorkQueue
+from hourbell.adapters.memory.probe import MemoryQueueProbe
 from hourbell.domain.definition import Handler, Tenant, TenantState, Tier
+from hourbell.domain.queue_arn import QueueArn
 from hourbell.usecases.create_schedule import Registry
 from hourbell.usecases.get_schedule import Library
+from hourbell.usecases.handlers import QueueOffer, Switchboard
+from hourbell.usecases.tenants import Registrar
 
+from tests.functions.contract import check_answer
 from tests.functions.events import Context, api_event
 from tests.unit.usecases.world import World
+
+OPERATORS = frozenset({"123456789012:role/platform"})
+QUEUES = "arn:aws:sqs:eu-central-1:123456789012"
+OFFER = QueueOffer(
+    own=QueueArn.parse(f"{QUEUES}:hourbell"),
+    dedicated=frozenset({"zenith"}),
+    external=(f"{QUEUES}:*",),
+)
 
 
 @dataclass
@@ -70,7 +83,9 @@ class Api:
         assert set(raw) >= {"statusCode", "body", "multiValueHeaders"}
         written = raw["multiValueHeaders"].items()
         headers = {name: values[0] for name, values in written}
-        return Answer(raw["statusCode"], headers, raw["body"])
+        answer = Answer(raw["statusCode"], headers, raw["body"])
+        check_answer(event, answer.status, answer.headers, answer.text)
+        return answer
 
 
 @pytest.fixture
@@ -97,9 +112,18 @@ def work_queue() -> MemoryWorkQueue:
     return MemoryWorkQueue()
 
 
+@pytest.fixture
+def probe() -> MemoryQueueProbe:
+    """Where test messages go; without answers no queue exists."""
+    return MemoryQueueProbe()
+
+
 @pytest.fixture(autouse=True)
 def ports(
-    world: World, work_queue: MemoryWorkQueue, monkeypatch: pytest.MonkeyPatch
+    world: World,
+    work_queue: MemoryWorkQueue,
+    probe: MemoryQueueProbe,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Let bootstrap choose the adapters in memory."""
     plane = world.plane
@@ -107,7 +131,10 @@ def ports(
         "api_ports": bootstrap.ApiPorts(
             directory=world.directory,
             registry=Registry(plane, world.groups, world.ids),
+            changes=world.changes,
             library=Library(world.schedules, world.timeline, world.shard_map),
+            registrar=Registrar(world.directory, OPERATORS),
+            switchboard=Switchboard(world.directory, probe, world.ids, OFFER),
             clock=world.clock,
         ),
         "tick_ports": bootstrap.TickPorts(work_queue, world.shard_map, world.clock),

@@ -47,9 +47,15 @@ def api_event(
     arn: str | None = ANN,
     headers: Mapping[str, str] | None = None,
     resource: str | None = None,
+    query: Mapping[str, Sequence[str]] | None = None,
+    path_parameters: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Return API Gateway's event; a body that is no text is written as JSON."""
     event = sample("api")
+    event["pathParameters"] = dict(path_parameters) if path_parameters else None
+    if query:
+        event["multiValueQueryStringParameters"] = dict(query)
+        event["queryStringParameters"] = {name: v[-1] for name, v in query.items()}
     event |= {"httpMethod": method, "path": path, "resource": resource or path}
     text = body if isinstance(body, str | None) else json.dumps(body)
     event["body"] = text

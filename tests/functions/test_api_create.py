@@ -91,9 +91,39 @@ def test_every_part_of_a_timing_arrives(api: Api) -> None:
     assert body["next_run_at_local"] == "2026-04-01T02:30:00-04:00"
 
 
+OPTIONAL = (
+    "zone",
+    "dst",
+    "start_at",
+    "end_at",
+    "max_occurrences",
+    "exclude",
+    "payload",
+    "tracking",
+    "flexible_window_seconds",
+    "description",
+    "tags",
+)
+
+
 def test_null_counts_as_left_out(api: Api) -> None:
-    names = ("dst", "start_at", "end_at", "max_occurrences", "exclude", "payload")
-    assert create(api, **dict.fromkeys(names)).status == 201
+    left_out = create(api).body
+    for fields in (dict.fromkeys(OPTIONAL), {"dst": {"gap": None, "fold": None}}):
+        said = create(api, name="other", **fields)
+        assert said.status == 201, said.text
+        unlike = ("schedule_id", "name")
+        assert {name: said.body[name] for name in said.body if name not in unlike} == {
+            name: left_out[name] for name in left_out if name not in unlike
+        }
+        api.call("DELETE", f"{PATH}/{said.body['schedule_id']}")
+
+
+def test_null_is_no_value_of_what_is_required_or_unknown(api: Api) -> None:
+    answer = create(api, handler=None, until=None)
+    assert {place: each["code"] for place, each in answer.findings.items()} == {
+        "handler": "wrong_type",
+        "until": "unknown_field",
+    }
 
 
 @pytest.mark.parametrize("seconds", [1, 5, 30, 120])
@@ -268,9 +298,48 @@ class TestIdempotency:
         again = create(api, headers=KEY, zone="UTC", tracking="UNTRACKED", tags={})
         assert again.body == first.body
 
+    @pytest.mark.parametrize(
+        ("said", "again"),
+        [
+            ({}, {"dst": {}}),
+            ({}, {"dst": {"gap": "SKIP", "fold": "FIRST"}}),
+            ({}, {"exclude": [], "tags": {}, "description": ""}),
+            ({}, dict.fromkeys(OPTIONAL)),
+            (
+                {"start_at": "2026-04-01T00:00:00Z"},
+                {"start_at": "2026-04-01 02:00+02:00"},
+            ),
+            (
+                {"exclude": ["2026-12-25"]},
+                {"exclude": [{"from": "2026-12-25", "to": "2026-12-25"}]},
+            ),
+            (
+                {"payload": {"a": 1, "b": {"c": 1.50, "d": 2}}},
+                {"payload": {"b": {"d": 2, "c": 1.50}, "a": 1}},
+            ),
+        ],
+    )
+    def test_what_counts_is_what_the_request_means(
+        self, api: Api, said: dict[str, Any], again: dict[str, Any]
+    ) -> None:
+        first = create(api, headers=KEY, **said)
+        second = create(api, headers=KEY, **again)
+        assert (first.status, second.status) == (201, 201)
+        assert second.body["schedule_id"] == first.body["schedule_id"]
+
     def test_another_body_is_a_conflict(self, api: Api) -> None:
         create(api, headers=KEY)
-        for fields in ({"payload": 1}, {"description": "x"}, {"name": "other"}):
+        others: list[dict[str, Any]] = [
+            {"payload": 1},
+            {"payload": False},
+            {"description": "x"},
+            {"name": "other"},
+            {"tags": {"team": "ops"}},
+            {"dst": {"gap": "NEXT_VALID"}},
+            {"max_occurrences": 1},
+            {"flexible_window_seconds": 1},
+        ]
+        for fields in others:
             answer = create(api, headers=KEY, **fields)
             assert (answer.status, answer.code) == (409, "idempotency_key_reused")
         assert len(api.world.store.schedules) == 1

@@ -3,6 +3,7 @@
 import base64
 import json
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from hourbell import bootstrap
@@ -11,6 +12,7 @@ from tests.functions.conftest import Api, Log, measured
 from tests.functions.events import ANN, BOB, REQUEST_ID, Context, api_event
 
 PATH = "/v1/schedules"
+ID_PATH = f"{PATH}/sch{'0' * 26}"
 BELL = {"name": "bell", "expression": "0 9 * * MON", "handler": "ring"}
 EVE = "arn:aws:iam::123456789012:user/eve"
 DODO = "arn:aws:iam::123456789012:user/dodo"
@@ -34,7 +36,14 @@ ROOT = "arn:aws:iam::123456789012:root"
         ("POST", PATH, "{not json"),
         ("POST", PATH, {"what": "ever"}),
         ("POST", f"{PATH}/preview", {"expression": "* * * * *"}),
-        ("GET", f"{PATH}/sch{'0' * 26}", None),
+        ("GET", PATH, None),
+        ("GET", ID_PATH, None),
+        ("GET", f"{ID_PATH}/versions", None),
+        ("PATCH", ID_PATH, {"description": "x"}),
+        ("DELETE", ID_PATH, None),
+        ("POST", f"{ID_PATH}/pause", None),
+        ("POST", f"{ID_PATH}/resume", {"reason": "x"}),
+        ("PUT", f"{PATH}/by-name/bell", BELL),
         ("GET", "/v1/nowhere", None),
     ],
 )
@@ -74,8 +83,8 @@ def test_every_answer_carries_the_request_id(api: Api) -> None:
         ("GET", "/"),
         ("GET", "/v1/nowhere"),
         ("POST", "/v2/schedules"),
-        ("DELETE", f"{PATH}/sch{'0' * 26}"),
-        ("GET", PATH),
+        ("PUT", f"{PATH}/sch{'0' * 26}"),
+        ("DELETE", PATH),
         ("OPTIONS", PATH),
     ],
 )
@@ -97,6 +106,8 @@ def test_an_unknown_route_is_a_problem(api: Api, method: str, path: str) -> None
         ('{"a": -Infinity}', "invalid_json"),
         ('{"a": 1e999}', "invalid_json"),
         ('{"a": ' + "1" * 500 + "}", "invalid_json"),
+        ('{"a": ' + "1" * 391 + "}", "invalid_json"),
+        ('{"a": 0.' + "1" * 500 + "}", "invalid_json"),
         ('{"a": 1, "a": 2}', "invalid_json"),
         ('{"a": {"b": 1, "\\u0062": 2}}', "invalid_json"),
         ('{"\\ud800": 1, "\\ud800": 2}', "invalid_json"),
@@ -177,14 +188,87 @@ def test_a_body_without_a_type_is_taken_for_json(api: Api) -> None:
     assert api.send(event).status == 201
 
 
-def test_a_query_parameter_is_refused(api: Api) -> None:
-    event = api_event("POST", PATH, BELL)
-    event["queryStringParameters"] = {"dry_run": "true"}
-    event["multiValueQueryStringParameters"] = {"dry_run": ["true"]}
-    answer = api.send(event)
+def test_of_very_many_faults_the_first_hundred_are_told(api: Api) -> None:
+    body = BELL | {f"x{n}": n for n in range(15_000)}
+    answer = api.call("POST", PATH, body)
+    assert (answer.status, answer.code) == (400, "invalid_input")
+    assert len(answer.body["errors"]) == 100
+    assert answer.body["errors_total"] == 15_000
+    assert "15,000" in answer.body["detail"]
+    assert len(answer.text) < 50_000
+
+
+def test_a_few_faults_are_all_told(api: Api) -> None:
+    answer = api.call("POST", PATH, BELL | {"handlr": "ring", "zone": "X"})
+    assert answer.body["errors_total"] == len(answer.body["errors"]) == 2
+    assert answer.findings["handlr"]["suggestion"] == "handler"
+
+
+@pytest.mark.parametrize("text", ["%00", "%C3%28", "%FF", "a%2Fb", "%20", "%7B%7D"])
+@pytest.mark.parametrize("decoded", [False, True])
+def test_whatever_stands_for_an_id_is_none_that_is_found(
+    api: Api, text: str, *, decoded: bool
+) -> None:
+    value = unquote(text) if decoded else text
+    answer = api.call(
+        "GET",
+        f"{PATH}/{text}",
+        resource=f"{PATH}/{{schedule_id}}",
+        path_parameters={"schedule_id": value},
+    )
+    assert (answer.status, answer.code) == (404, "not_found")
+    assert api.call("GET", f"{PATH}/{value}").status == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "name", "suggestion"),
+    [
+        ("POST", PATH, "dry-run", "dry_run"),
+        ("GET", PATH, "tags", "tag"),
+        ("GET", ID_PATH, "limit", None),
+        ("POST", f"{PATH}/preview", "count", None),
+        ("DELETE", ID_PATH, "dry_run", None),
+    ],
+)
+def test_a_query_parameter_that_the_route_has_not_is_refused(
+    api: Api, method: str, path: str, name: str, suggestion: str | None
+) -> None:
+    body = BELL if path == PATH else {"expression": "* * * * *"}
+    answer = api.call(
+        method, path, body if method == "POST" else None, query={name: ["true"]}
+    )
     assert (answer.status, answer.code) == (400, "unknown_parameter")
-    assert answer.findings["query"]["found"] == "dry_run"
+    assert answer.findings["query"]["found"] == name
+    assert answer.findings["query"].get("suggestion") == suggestion
     assert not api.world.store.schedules
+
+
+def test_a_parameter_is_given_once(api: Api) -> None:
+    answer = api.call("GET", PATH, query={"limit": ["1", "2"]})
+    assert (answer.status, answer.code) == (400, "repeated_parameter")
+    assert set(answer.findings) == {"limit"}
+
+
+def test_faults_of_parameters_and_body_are_told_together(api: Api) -> None:
+    body = BELL | {"zone": "X"}
+    answer = api.call("POST", PATH, body, query={"dry_run": ["yes"], "x": ["1"]})
+    assert {place: each["code"] for place, each in answer.findings.items()} == {
+        "dry_run": "unsupported_value",
+        "query": "unknown_parameter",
+        "zone": "unknown_zone",
+    }
+
+
+def test_a_merge_patch_has_a_type_of_its_own(api: Api) -> None:
+    made = api.call("POST", PATH, BELL).body
+    headers = {"If-Match": '"1"', "Content-Type": "application/merge-patch+json"}
+    path = f"{PATH}/{made['schedule_id']}"
+    patch = {"description": "rings"}
+    assert api.call("PATCH", path, patch, headers=headers).status == 200
+    created = api.call("POST", PATH, BELL, headers=headers)
+    assert (created.status, created.code) == (415, "unsupported_media_type")
+    headers = {"If-Match": '"2"', "Content-Type": "application/json-patch+json"}
+    assert api.call("PATCH", path, patch, headers=headers).status == 415
 
 
 def test_one_call_leaves_nothing_to_the_next(api: Api) -> None:

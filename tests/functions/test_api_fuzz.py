@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from hourbell.usecases.ports import Write
+from hourbell.usecases.ports import Creation
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -79,6 +79,13 @@ FIELDS = [
 GOOD = {"name": "bell", "handler": "ring", "expression": "0 9 * * *"}
 BODIES = st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=8), VALUES)
 
+
+def forget(api: Api) -> None:
+    """Let every example begin with free names and an unused quota."""
+    api.world.store.names.clear()
+    api.world.store.counts.clear()
+
+
 fuzz = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -86,7 +93,7 @@ def judge(api: Api, event: dict[str, Any]) -> int:
     answer = api.send(event)
     if answer.status >= 400:
         assert answer.code
-        assert answer.status in {400, 403, 404, 413, 415}
+        assert answer.status in {400, 403, 404, 409, 412, 413, 415, 428}
     else:
         assert answer.body
     return answer.status
@@ -97,6 +104,7 @@ def judge(api: Api, event: dict[str, Any]) -> int:
 def test_no_create_is_a_server_error(
     api: Api, body: dict[str, Any], whole: bool
 ) -> None:
+    forget(api)
     event = api_event("POST", PATH, (GOOD | body) if whole else body)
     status = judge(api, event)
     if status == 201:
@@ -120,9 +128,55 @@ def test_no_text_is_a_server_error(api: Api, text: str) -> None:
 
 
 @fuzz
-@given(path=st.text(max_size=60), method=st.sampled_from(["GET", "POST", "PUT", "x"]))
+@given(
+    path=st.text(max_size=60),
+    method=st.sampled_from(["GET", "POST", "PUT", "PATCH", "DELETE", "x"]),
+)
 def test_no_path_is_a_server_error(api: Api, path: str, method: str) -> None:
-    judge(api, api_event(method, f"{PATH}/{path}", "{}" if method == "POST" else None))
+    body = "{}" if method in {"POST", "PUT", "PATCH"} else None
+    judge(api, api_event(method, f"{PATH}/{path}", body))
+    judge(api, api_event(method, f"{PATH}/{path}/versions", body))
+    name = {"name": path}
+    resource = f"{PATH}/by-name/{{name}}"
+    event = api_event(
+        method, f"{PATH}/by-name/x", body, resource=resource, path_parameters=name
+    )
+    judge(api, event)
+
+
+@fuzz
+@given(
+    body=BODIES | st.dictionaries(st.sampled_from(["name", "reason"]), VALUES),
+    tag=st.sampled_from(["*", '"1"', '"9"', "x"]) | st.text(max_size=12),
+    dry_run=st.booleans(),
+)
+def test_no_change_is_a_server_error(
+    api: Api, body: dict[str, Any], tag: str, *, dry_run: bool
+) -> None:
+    forget(api)
+    schedule_id = api.call("POST", PATH, GOOD).body["schedule_id"]
+    path = f"{PATH}/{schedule_id}"
+    headers = {"If-Match": tag}
+    query = {"dry_run": ["true"]} if dry_run else None
+    judge(api, api_event("PATCH", path, body, headers=headers, query=query))
+    judge(api, api_event("POST", f"{path}/pause", body, headers=headers))
+    judge(api, api_event("PUT", f"{PATH}/by-name/bell", GOOD | body, headers=headers))
+    judge(api, api_event("POST", f"{path}/resume", body))
+    judge(api, api_event("DELETE", path, headers=headers, query={"reason": [tag]}))
+    assert judge(api, api_event("GET", path)) == 200
+    assert judge(api, api_event("GET", f"{path}/versions")) == 200
+
+
+@fuzz
+@given(
+    query=st.dictionaries(
+        st.sampled_from(["state", "tag", "prefix", "limit", "cursor", "before", "x"]),
+        st.lists(st.text(max_size=12) | NASTY, min_size=1, max_size=3),
+    )
+)
+def test_no_query_is_a_server_error(api: Api, query: dict[str, list[str]]) -> None:
+    judge(api, api_event("GET", PATH, query=query))
+    judge(api, api_event("GET", f"{PATH}/sch{'0' * 26}/versions", query=query))
 
 
 @fuzz
@@ -130,14 +184,16 @@ def test_no_path_is_a_server_error(api: Api, path: str, method: str) -> None:
 def test_a_payload_that_is_taken_comes_back_as_it_was(
     api: Api, payload: object
 ) -> None:
+    forget(api)
     answer = api.call("POST", PATH, GOOD | {"payload": payload})
     if answer.status == 201:
         assert json.dumps(answer.body["payload"]) == json.dumps(payload)
         schedule = api.world.schedules.find(answer.body["schedule_id"])
         assert schedule is not None
         version = api.world.store.versions[schedule.ref]
-        assert api.world.schedules.create(schedule, version, api.world.rows()[0]) is (
-            Write.EXISTS
+        first = api.world.rows()[0]
+        assert api.world.schedules.create(schedule, version, first, quota=9) is (
+            Creation.EXISTS
         )
     else:
         assert answer.status == 400

@@ -28,6 +28,7 @@ QUEUES = {
     "HOURBELL_WORK_QUEUE_URL": "http://localhost/work",
     "HOURBELL_SWEEP_QUEUE_URL": "http://localhost/sweep",
     "HOURBELL_QUEUE_URLS": '{"basic-strict": "http://localhost/basic-strict"}',
+    "HOURBELL_QUEUE_ARN_BASE": "arn:aws:sqs:eu-central-1:123456789012:x",
 }
 FACTORIES: list[Callable[[], Any]] = [
     api_ports,
@@ -78,13 +79,54 @@ def test_all_that_is_missing_is_told_at_once(
     with pytest.raises(SettingsError) as caught:
         factory.__wrapped__()
     wanted = {
-        api_ports: set(TABLES),
+        api_ports: {*TABLES, "HOURBELL_QUEUE_ARN_BASE"},
         tick_ports: {"HOURBELL_WORK_QUEUE_URL"},
         materializer_ports: {*TABLES, "HOURBELL_SWEEP_QUEUE_URL"},
         relay_ports: {*TABLES, "HOURBELL_SWEEP_QUEUE_URL", "HOURBELL_QUEUE_URLS"},
     }[factory]
     assert set(caught.value.faults) == {f"{name} is not set" for name in wanted}
     assert "HOURBELL_" in str(caught.value)
+
+
+@pytest.mark.usefixtures("environment")
+def test_the_api_is_told_who_administers_and_what_it_may_offer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = {
+        "PLATFORM_PRINCIPALS": '["arn:aws:iam::123456789012:role/ops/platform"]',
+        "DEDICATED_TENANTS": '["acme"]',
+        "EXTERNAL_QUEUE_ARNS": '["arn:aws:sqs:*:222222222222:*"]',
+    }
+    for name, text in told.items():
+        monkeypatch.setenv(f"HOURBELL_{name}", text)
+    ports = api_ports.__wrapped__()
+    assert ports.operators == {"123456789012:role/platform"}
+    offer = ports.switchboard.offer
+    base = "arn:aws:sqs:eu-central-1:123456789012:x-tenant-acme"
+    assert offer.dedicated_base("acme") == base
+    assert offer.dedicated_base("zenith") is None
+    assert offer.external == ("arn:aws:sqs:*:222222222222:*",)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("PLATFORM_PRINCIPALS", '["*"]', "no wildcard"),
+        ("PLATFORM_PRINCIPALS", "ops", "must be a JSON array of strings"),
+        ("DEDICATED_TENANTS", "[1]", "must be a JSON array of strings"),
+        ("QUEUE_ARN_BASE", "hourbell", "arn:aws:sqs:"),
+    ],
+)
+@pytest.mark.usefixtures("environment")
+def test_a_variable_that_makes_no_sense_is_named(
+    monkeypatch: pytest.MonkeyPatch, name: str, text: str, told: str
+) -> None:
+    monkeypatch.setenv(f"HOURBELL_{name}", text)
+    with pytest.raises(SettingsError) as caught:
+        api_ports.__wrapped__()
+    (fault,) = caught.value.faults
+    assert fault.startswith(f"HOURBELL_{name}")
+    assert told in fault
 
 
 def test_shards_and_horizon_have_defaults() -> None:

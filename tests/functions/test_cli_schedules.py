@@ -10,9 +10,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from hourbell.cli.schedules import _region_of, app
+from hourbell.cli.client import region_of
+from hourbell.cli.schedules import app
 from typer.testing import CliRunner, Result
 
 from tests.functions.conftest import Api
@@ -36,10 +38,19 @@ class Gateway:
             return 502, self.plain
         length = int(request.headers.get("Content-Length") or 0)
         body = request.rfile.read(length).decode() or None
-        path = request.path.removeprefix("/prod")
-        key = request.headers.get("Idempotency-Key")
-        headers = {"Idempotency-Key": key} if key else {}
-        event = api_event(request.command, path, body, headers=headers)
+        url = urlsplit(request.path.removeprefix("/prod"))
+        passed = ("Content-Type", "Idempotency-Key", "If-Match", "If-None-Match")
+        event = api_event(
+            request.command,
+            url.path,
+            body,
+            headers={
+                name: request.headers[name]
+                for name in passed
+                if name in request.headers
+            },
+            query=parse_qs(url.query) or None,
+        )
         # The handler prints metrics, which are not the command's output.
         with redirect_stdout(io.StringIO()):
             answer = self.api.send(event)
@@ -58,7 +69,8 @@ def gateway(api: Api, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gateway]:
             self.end_headers()
             self.wfile.write(text.encode())
 
-        do_GET = do_POST = _respond  # noqa: N815 - the server's names
+        # The server's names.
+        do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _respond  # noqa: N815
 
         def log_message(self, *_: object) -> None: ...
 
@@ -116,6 +128,18 @@ def test_a_body_comes_from_a_file_or_from_standard_input(
     assert json.loads(named.stdout)["name"] == "other"
     piped = run("create", "-f", "-", "--json", input=json.dumps(body))
     assert json.loads(piped.stdout)["name"] == "bell"
+
+
+def test_the_numbers_of_a_payload_arrive_as_they_were_written(gateway: Gateway) -> None:
+    payload = '{"pi":3.14159265358979323846264,"n":1.50}'
+    result = run(*BELL, "--payload", payload, "--json")
+    assert f'"payload":{payload}' in result.stdout
+
+
+def test_a_payload_that_is_not_json_is_refused(gateway: Gateway) -> None:
+    for payload in ("NaN", "[Infinity]", "{"):
+        assert run(*BELL, "--payload", payload).exit_code == 2
+    assert not gateway.requests
 
 
 def test_a_payload_comes_from_a_file(gateway: Gateway, tmp_path: Path) -> None:
@@ -211,7 +235,7 @@ def test_the_region_can_follow_from_the_url(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = "https://a1b2.execute-api.eu-west-1.amazonaws.com/prod"
-    assert _region_of(url) == "eu-west-1"
+    assert region_of(url) == "eu-west-1"
     monkeypatch.delenv("AWS_REGION")
     monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
     result = run(*BELL)
@@ -258,3 +282,109 @@ def test_an_option_that_makes_no_sense_is_a_usage_error(
 
 def test_a_file_must_hold_an_object(gateway: Gateway) -> None:
     assert run("create", "-f", "-", input="[]").exit_code == 2
+
+
+def created(*words: str) -> Any:
+    result = run(*BELL, *words, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def answered(*words: str) -> Any:
+    result = run(*words, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_a_list_follows_its_pages_and_filters(gateway: Gateway) -> None:
+    made = [created("--name", f"bell-{n}", "--tag", f"n={n}") for n in range(3)]
+    names = {each["name"] for each in answered("list")["schedules"]}
+    assert names == {each["name"] for each in made}
+    assert len(answered("list", "--limit", "2")["schedules"]) == 2
+    (found,) = answered(
+        "list", "--tag", "n:1", "--prefix", "bell", "--state", "ACTIVE"
+    )["schedules"]
+    assert found["name"] == "bell-1"
+    assert answered("list", "--tag", "a b:c d")["schedules"] == []
+    people = run("list")
+    assert all(each["name"] in people.stdout for each in made)
+
+
+def test_an_update_changes_what_is_named(gateway: Gateway) -> None:
+    made = created("--zone", "Asia/Tokyo", "--tag", "a=b")
+    changed = answered(
+        *("update", made["schedule_id"], "--expression", "0 8 * * *"),
+        *("--tag", "c=d", "--unset", "zone"),
+    )
+    assert changed["revision"] == 2
+    assert changed["expression"] == "0 8 * * *"
+    assert (changed["zone"], changed["tags"]) == ("UTC", {"a": "b", "c": "d"})
+    assert gateway.requests[-1]["Content-Type"] == "application/merge-patch+json"
+
+
+def test_an_update_may_name_its_revision(gateway: Gateway) -> None:
+    made = created()
+    words = ("update", made["schedule_id"], "--zone", "Asia/Tokyo", "--revision", "7")
+    result = run(*words)
+    assert result.exit_code == 1
+    assert "precondition_failed" in result.stderr
+
+
+def test_an_update_of_nothing_is_a_usage_error(gateway: Gateway) -> None:
+    assert run("update", "sch" + "0" * 26).exit_code == 2
+    assert not gateway.requests
+
+
+def test_a_dry_run_shows_what_would_be_done(gateway: Gateway) -> None:
+    shown = run(*BELL, "--dry-run")
+    assert shown.exit_code == 0
+    assert "(not yet)" in shown.stdout
+    assert "2026-03-16T09:00:00" in shown.stdout
+    assert not gateway.api.world.store.schedules
+    made = created()
+    refused = run(*BELL, "--dry-run")
+    assert "name_taken" in refused.stdout
+    words = ("update", made["schedule_id"], "--expression", "0 8 * * *", "--dry-run")
+    foreseen = run(*words)
+    assert foreseen.exit_code == 0
+    assert "would be canceled" in foreseen.stdout
+    assert answered("get", made["schedule_id"])["revision"] == 1
+
+
+def test_put_has_it_so(gateway: Gateway) -> None:
+    words = ("put", "bell", "--expression", "@daily", "--handler", "ring")
+    first, again = answered(*words), answered(*words)
+    assert first["schedule_id"] == again["schedule_id"]
+    assert again["revision"] == 1
+    only_new = run(*words, "--only-new")
+    assert only_new.exit_code == 1
+    assert "precondition_failed" in only_new.stderr
+
+
+def test_pause_resume_and_cancel_say_why(gateway: Gateway) -> None:
+    schedule_id = created()["schedule_id"]
+    assert answered("pause", schedule_id, "--reason", "moving")["state"] == "PAUSED"
+    assert answered("resume", schedule_id)["state"] == "ACTIVE"
+    done = answered("cancel", schedule_id, "--reason", "a & b", "--revision", "3")
+    assert done["state"] == "CANCELED"
+    log = answered("versions", schedule_id)["versions"]
+    assert [each["reason"] for each in log] == ["a & b", None, "moving", None]
+    assert "CANCELED" in run("versions", schedule_id).stdout
+    refused = run("pause", schedule_id)
+    assert refused.exit_code == 1
+    assert "schedule_canceled" in refused.stderr
+
+
+def test_run_makes_one_occurrence_for_one_key(gateway: Gateway) -> None:
+    schedule_id = created()["schedule_id"]
+    words = ("run", schedule_id, "--idempotency-key", "k", "--reason", "audit")
+    first, again = answered(*words), answered(*words)
+    assert first["occurrence_id"] == again["occurrence_id"]
+    shown = "".join(line[15:].strip() for line in run(*words).stdout.splitlines())
+    assert first["occurrence_id"] in shown
+
+
+def test_what_runs_anyway_is_shown(gateway: Gateway) -> None:
+    made = created("--expression", "* * * * *")
+    shown = run("pause", made["schedule_id"])
+    assert shown.stdout.count("runs anyway") == 3

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hourbell import bootstrap
 from hourbell.adapters.messages import encode_keys
-from hourbell.domain.definition import Tenant, Tier
+from hourbell.domain.definition import Tier
 from hourbell.domain.errors import Permanent, Transient
 from hourbell.domain.occurrence import Occurrence, RowKey, State
 from hourbell.domain.schedule import Timing
@@ -26,7 +26,7 @@ NOTHING: dict[str, list[object]] = {"batchItemFailures": []}
 @pytest.fixture
 def rows(world: World) -> list[Occurrence]:
     """Three outbox records, due in 30 seconds, the last one of a premium tenant."""
-    world.directory.register_tenant(Tenant("gold", Tier.PREMIUM), ["1:user/gold"])
+    world.add_tenant("gold", Tier.PREMIUM)
     timing = Timing("at(2026-03-09T12:00:30)")
     for tenant in ("acme", "acme", "gold"):
         world.add(timing, tenant=tenant)
@@ -119,15 +119,25 @@ class TestStream:
             "batchItemFailures": [{"itemIdentifier": "998"}]
         }
 
-    @pytest.mark.parametrize("error", [Transient(), Permanent()])
+    def test_versions_that_cannot_be_read_go_to_the_sweep(
+        self,
+        world: World,
+        rows: list[Occurrence],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(world.schedules, "versions", failing(Permanent()))
+        assert relay.handler(stream_event(rows), Context()) == NOTHING
+        assert states(world) == {State.SCHEDULED}
+        swept = {key for keys in world.sweep_queue.take() for key in keys}
+        assert swept == {row.key for row in rows}
+
     def test_when_nothing_can_be_read_the_stream_repeats(
         self,
         world: World,
         rows: list[Occurrence],
-        error: Exception,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(world.schedules, "versions", failing(error))
+        monkeypatch.setattr(world.schedules, "versions", failing(Transient()))
         assert relay.handler(stream_event(rows), Context()) == {
             "batchItemFailures": [{"itemIdentifier": "1001"}]
         }

@@ -12,13 +12,27 @@ LISTS = "dynamodb:ListStreams"
 # Of each table, in the order schedules, timeline, control.
 DYNAMODB = {
     "api": (
-        {"BatchGetItem", "GetItem", "PutItem"},
-        {"BatchGetItem", "PartiQLInsert", "PartiQLUpdate", "PutItem"},
-        {"BatchGetItem", "GetItem", "PutItem"},
+        {
+            "BatchGetItem",
+            "ConditionCheckItem",
+            "DeleteItem",
+            "GetItem",
+            "PutItem",
+            "Query",
+            "UpdateItem",
+        },
+        {
+            *("BatchGetItem", "PartiQLInsert", "PartiQLUpdate", "PutItem"),
+            "UpdateItem",
+        },
+        {"BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"},
     ),
     "materializer": (
-        {"BatchGetItem"},
-        {"PartiQLInsert", "PartiQLUpdate", "Query"},
+        {"BatchGetItem", "UpdateItem"},
+        {
+            *("BatchGetItem", "PartiQLInsert", "PartiQLUpdate", "PutItem"),
+            *("Query", "UpdateItem"),
+        },
         {"BatchGetItem", "UpdateItem"},
     ),
     "relay": ({"BatchGetItem"}, {"BatchGetItem", "PartiQLUpdate"}, set()),
@@ -103,6 +117,20 @@ def test_functions_do_to_each_table_what_they_must(
             for action in statement["Action"]
         }
         assert granted == {f"dynamodb:{action}" for action in actions}
+
+
+def test_only_the_api_reads_the_list_of_schedules(assembly: Assembly) -> None:
+    table = assembly.one("AWS::DynamoDB::GlobalTable", TableName="hourbell-schedules")
+    readers = {
+        name: {
+            resource
+            for resource in allowed(assembly, name, "dynamodb:Query")
+            if "/index/" in resource
+        }
+        for name in DYNAMODB
+    }
+    assert readers.pop("api") == {f"{table.logical_id}.Arn/index/by_tenant"}
+    assert not any(readers.values())
 
 
 def test_only_the_relay_reads_the_stream(assembly: Assembly) -> None:

@@ -2,6 +2,12 @@
 
 import orjson
 import pytest
+from hourbell.api.problems import (
+    CONTENT_TYPE,
+    RETRY_AFTER_SECONDS,
+    TITLES,
+    TYPE_PREFIX,
+)
 
 from tests.infrastructure.templates import Assembly, Resource
 
@@ -9,8 +15,36 @@ pytestmark = pytest.mark.xdist_group("infrastructure")
 
 ROUTES = {
     ("POST", "/v1/schedules"),
+    ("GET", "/v1/schedules"),
     ("POST", "/v1/schedules/preview"),
+    ("PUT", "/v1/schedules/by-name/{name}"),
     ("GET", "/v1/schedules/{schedule_id}"),
+    ("PATCH", "/v1/schedules/{schedule_id}"),
+    ("DELETE", "/v1/schedules/{schedule_id}"),
+    ("POST", "/v1/schedules/{schedule_id}/pause"),
+    ("POST", "/v1/schedules/{schedule_id}/resume"),
+    ("POST", "/v1/schedules/{schedule_id}/run"),
+    ("GET", "/v1/schedules/{schedule_id}/versions"),
+    ("GET", "/v1/handlers"),
+    ("POST", "/v1/handlers"),
+    ("GET", "/v1/handlers/{name}"),
+    ("PATCH", "/v1/handlers/{name}"),
+    ("DELETE", "/v1/handlers/{name}"),
+    ("GET", "/v1/usage"),
+    ("GET", "/v1/admin/tenants"),
+    ("POST", "/v1/admin/tenants"),
+    ("GET", "/v1/admin/tenants/{tenant_id}"),
+    ("PATCH", "/v1/admin/tenants/{tenant_id}"),
+    ("GET", "/v1/admin/tenants/{tenant_id}/principals"),
+    ("PUT", "/v1/admin/tenants/{tenant_id}/principals/{principal}"),
+    ("DELETE", "/v1/admin/tenants/{tenant_id}/principals/{principal}"),
+}
+# Whose body may be missing.
+BODILESS = {
+    ("POST", "/v1/schedules/{schedule_id}/pause"),
+    ("POST", "/v1/schedules/{schedule_id}/resume"),
+    ("POST", "/v1/schedules/{schedule_id}/run"),
+    ("PUT", "/v1/admin/tenants/{tenant_id}/principals/{principal}"),
 }
 
 
@@ -54,15 +88,34 @@ def test_a_route_is_signed_validated_and_calls_the_function(
     assert f"{function}.Arn" in method["Integration"]["Uri"]
 
 
-def test_a_body_must_be_an_object_and_a_path_complete(assembly: Assembly) -> None:
-    found = methods(assembly)
+@pytest.mark.parametrize("route", sorted(ROUTES))
+def test_a_body_must_be_an_object_and_a_path_complete(
+    assembly: Assembly, route: tuple[str, str]
+) -> None:
+    verb, path = route
     model = assembly.one("AWS::ApiGateway::Model")
-    validator = assembly.one("AWS::ApiGateway::RequestValidator").properties
-    create = found["POST", "/v1/schedules"].properties
-    get = found["GET", "/v1/schedules/{schedule_id}"].properties
+    method = methods(assembly)[route].properties
+    wanted = (
+        []
+        if route in BODILESS
+        else {
+            "POST": ["application/json"],
+            "PUT": ["application/json"],
+            "PATCH": ["application/json", "application/merge-patch+json"],
+        }.get(verb, [])
+    )
     assert model.properties["Schema"]["type"] == "object"
-    assert create["RequestModels"] == {"application/json": f"{model.logical_id}.Ref"}
-    assert get["RequestParameters"] == {"method.request.path.schedule_id": True}
+    assert method.get("RequestModels", {}) == dict.fromkeys(
+        wanted, f"{model.logical_id}.Ref"
+    )
+    names = [part.strip("{}") for part in path.split("/") if part.startswith("{")]
+    assert method.get("RequestParameters", {}) == {
+        f"method.request.path.{name}": True for name in names
+    }
+
+
+def test_bodies_and_paths_are_validated(assembly: Assembly) -> None:
+    validator = assembly.one("AWS::ApiGateway::RequestValidator").properties
     assert validator["ValidateRequestBody"] is True
     assert validator["ValidateRequestParameters"] is True
 
@@ -86,21 +139,47 @@ def test_the_stage_logs_and_throttles(assembly: Assembly) -> None:
     assert settings["DataTraceEnabled"] is False
 
 
-def test_refusals_of_the_gateway_are_problems(assembly: Assembly) -> None:
+REFUSALS = {
+    "ACCESS_DENIED": (403, "forbidden"),
+    "BAD_REQUEST_BODY": (400, "invalid_input"),
+    "BAD_REQUEST_PARAMETERS": (400, "invalid_input"),
+    "DEFAULT_4XX": (403, "forbidden"),
+    "DEFAULT_5XX": (500, "internal_error"),
+    "EXPIRED_TOKEN": (403, "forbidden"),
+    "INTEGRATION_FAILURE": (503, "unavailable"),
+    "INTEGRATION_TIMEOUT": (503, "unavailable"),
+    "INVALID_SIGNATURE": (403, "forbidden"),
+    "MISSING_AUTHENTICATION_TOKEN": (403, "forbidden"),
+    "REQUEST_TOO_LARGE": (413, "body_too_large"),
+    "RESOURCE_NOT_FOUND": (404, "unknown_route"),
+    "THROTTLED": (429, "quota_exceeded"),
+    "UNSUPPORTED_MEDIA_TYPE": (415, "unsupported_media_type"),
+}
+
+
+def test_refusals_of_the_gateway_are_problems_like_ours(assembly: Assembly) -> None:
     responses = assembly.of_type("AWS::ApiGateway::GatewayResponse")
-    codes = {}
+    assert {each.properties["ResponseType"] for each in responses} == set(REFUSALS)
     for response in responses:
-        header = response.properties["ResponseParameters"]
-        template = response.properties["ResponseTemplates"]["application/json"]
-        body = orjson.loads(
-            template.replace("$context.error.messageString", '"message"')
-        )
-        assert list(header.values()) == ["'application/problem+json'"]
-        assert str(body["status"]) == response.properties["StatusCode"]
-        codes[response.properties["ResponseType"]] = body["code"]
-    assert codes["BAD_REQUEST_BODY"] == "invalid_input"
-    assert codes["MISSING_AUTHENTICATION_TOKEN"] == "forbidden"
-    assert codes["THROTTLED"] == "quota_exceeded"
+        properties = response.properties
+        status, code = REFUSALS[properties["ResponseType"]]
+        template = properties["ResponseTemplates"]["application/json"]
+        text = template.replace("$context.error.messageString", '"message"')
+        assert orjson.loads(text) == {
+            "type": TYPE_PREFIX + code,
+            "title": TITLES[status],
+            "status": status,
+            "code": code,
+            "request_id": "$context.requestId",
+            "detail": "message",
+        }
+        assert properties["StatusCode"] == str(status)
+        headers = {"Content-Type": f"'{CONTENT_TYPE}'"}
+        if status == 503:
+            headers["Retry-After"] = f"'{RETRY_AFTER_SECONDS}'"
+        assert properties["ResponseParameters"] == {
+            f"gatewayresponse.header.{name}": value for name, value in headers.items()
+        }
 
 
 def test_without_other_accounts_there_is_no_resource_policy(

@@ -1,4 +1,4 @@
-"""The tables are those of schemas/tables.json, protected as design.md demands."""
+"""The tables are those of schemas/tables.json, encrypted, and protected from loss."""
 
 from typing import Any
 

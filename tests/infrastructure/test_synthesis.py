@@ -52,6 +52,10 @@ def test_a_planted_violation_fails_the_synthesis(
     [
         ("unknown-platform", "context platform=mainframe: allowed are lambda, local"),
         ("too-many-groups", "context shard_groups=8: allowed are 1 to 4"),
+        ("no-operator", "context platform_principals: arn:aws:iam::111111111111:root"),
+        ("no-tenant", "context dedicated_tenants: Acme"),
+        ("long-tenant", "makes queue names too long"),
+        ("no-queue", "context external_queue_arns: *"),
         ("no-layer", "run `python3 dev.py layers` first"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -122,7 +123,7 @@ def test_dst_rules_can_be_given_in_a_line() -> None:
         ({"expression": "0 0 31 4 *"}, "never_fires"),
         ({"dst": []}, "wrong_type"),
         ({"dst": {"gap": "skip"}}, "unknown_choice"),
-        ({"dst": {"gab": "SKIP"}}, "unknown_member"),
+        ({"dst": {"gab": "SKIP"}}, "unknown_field"),
     ],
 )
 def test_a_wrong_member_gives_an_error_line(change: dict[str, Any], code: str) -> None:
@@ -192,6 +193,19 @@ def test_a_table_shows_both_clocks_and_the_notes_below() -> None:
     assert "2026-03-28T01:30:00Z" in result.stdout
     assert "+01:00" in result.stdout
     assert "clocks go forward from 2026-03-29 02:00 to 03:00" in result.stdout
+
+
+def test_a_note_that_needs_several_lines_hangs_below_its_number() -> None:
+    command = "preview '30 2 * * *' --zone America/New_York -n 1"
+
+    result = CliRunner().invoke(
+        app, f"{command} --from 2026-03-07T12:00:00Z", env={"COLUMNS": "70"}
+    )
+
+    first, further = result.stdout.splitlines()[-2:]
+    assert first.startswith("  1  clocks go forward")
+    assert further.startswith("     ")
+    assert further.strip()
 
 
 def test_json_holds_the_same() -> None:
@@ -266,6 +280,21 @@ def test_help_lists_the_commands_and_a_typo_is_suggested() -> None:
     assert ENTRIES["preview"].summary in shown.output
     assert wrong.exit_code == 2
     assert "'preview'" in wrong.output
+
+
+def test_the_version_is_told() -> None:
+    result = CliRunner().invoke(app, ["--version"])
+
+    assert result.exit_code == 0
+    assert re.fullmatch(r"hourbell \d+\.\d+\.\d+\n", result.stdout)
+
+
+@pytest.mark.parametrize("name", ["", *ENTRIES])
+def test_no_command_offers_to_install_completion(name: str) -> None:
+    result = CliRunner().invoke(app, [*filter(None, [name]), "--help"])
+
+    assert result.exit_code == 0
+    assert "completion" not in result.stdout
 
 
 def test_a_command_loads_nothing_that_it_does_not_need() -> None:

@@ -17,8 +17,10 @@ from hourbell.domain.shards import ShardMap
 
 if TYPE_CHECKING:
     from hourbell.adapters.dynamodb.client import Database
+    from hourbell.usecases.change_schedule import Changes
     from hourbell.usecases.create_schedule import Registry
     from hourbell.usecases.get_schedule import Library
+    from hourbell.usecases.handlers import QueueOffer, Switchboard
     from hourbell.usecases.materialize import Plane
     from hourbell.usecases.ports import (
         Clock,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
         WorkQueue,
     )
     from hourbell.usecases.relay import Outbox
+    from hourbell.usecases.tenants import Registrar
 
 T = TypeVar("T")
 
@@ -79,6 +82,18 @@ class Environment:
         self.faults.append(f"{name} must be a JSON object of strings")
         return {}
 
+    def words(self, name: str) -> tuple[str, ...]:
+        """Return a JSON array of strings; empty when it is not set."""
+        text = self._variables.get(name, "") or "[]"
+        try:
+            words = json.loads(text)
+        except ValueError:
+            words = None
+        if isinstance(words, list) and all(isinstance(each, str) for each in words):
+            return tuple(words)
+        self.faults.append(f"{name} must be a JSON array of strings")
+        return ()
+
     def finish(self) -> None:
         """Raise what was wrong, if anything was."""
         if self.faults:
@@ -122,14 +137,56 @@ def read_shard_map(environment: Environment) -> ShardMap:
     return ShardMap.constant(shards, groups)
 
 
+def read_operators(environment: Environment) -> frozenset[str]:
+    """Read the principals of the platform role, normalized."""
+    from hourbell.domain.errors import InvalidInput
+    from hourbell.usecases.identify import registered_form
+
+    name = "HOURBELL_PLATFORM_PRINCIPALS"
+    found = set()
+    for word in environment.words(name):
+        try:
+            found.add(registered_form(word))
+        except InvalidInput as error:
+            environment.faults.append(f"{name}: {word!r}: {error.message}")
+    return frozenset(found)
+
+
+def read_queue_offer(environment: Environment) -> "QueueOffer":
+    """Read which queues besides the shared ones handlers may have."""
+    from hourbell.domain.errors import InvalidInput
+    from hourbell.domain.queue_arn import QueueArn
+    from hourbell.usecases.handlers import QueueOffer
+
+    name = "HOURBELL_QUEUE_ARN_BASE"
+    text, own = environment.text(name), None
+    try:
+        own = QueueArn.parse(text) if text else None
+    except InvalidInput as error:
+        environment.faults.append(f"{name}: {error.message}")
+    return QueueOffer(
+        own,
+        frozenset(environment.words("HOURBELL_DEDICATED_TENANTS")),
+        environment.words("HOURBELL_EXTERNAL_QUEUE_ARNS"),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ApiPorts:
     """What the API needs."""
 
     directory: "Directory"
     registry: "Registry"
+    changes: "Changes"
     library: "Library"
+    registrar: "Registrar"
+    switchboard: "Switchboard"
     clock: "Clock"
+
+    @property
+    def operators(self) -> frozenset[str]:
+        """Normalized principals of the platform role."""
+        return self.registrar.operators
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,18 +227,34 @@ def api_ports() -> ApiPorts:
     Raises:
         SettingsError: the environment lacks something.
     """
+    from hourbell.adapters import sqs
     from hourbell.adapters.dynamodb.groups import DynamoShardGroups
     from hourbell.adapters.ids import SecretIds
+    from hourbell.usecases.change_schedule import Changes
     from hourbell.usecases.create_schedule import Registry
     from hourbell.usecases.get_schedule import Library
+    from hourbell.usecases.handlers import Switchboard
+    from hourbell.usecases.tenants import Registrar
 
-    settings = _read(read_settings)
-    database, clock = _database(settings), _clock()
-    plane = _plane(settings, database, clock)
+    settings, operators, offer = _read(
+        lambda environment: (
+            read_settings(environment),
+            read_operators(environment),
+            read_queue_offer(environment),
+        )
+    )
+    database, clock, ids = _database(settings), _clock(), SecretIds()
+    plane, groups = _plane(settings, database, clock), DynamoShardGroups(database)
     return ApiPorts(
         directory=plane.directory,
-        registry=Registry(plane, DynamoShardGroups(database), SecretIds()),
+        registry=Registry(plane, groups, ids),
+        changes=Changes(plane, groups, clock),
         library=Library(plane.schedules, plane.timeline, plane.shard_map),
+        registrar=Registrar(plane.directory, operators),
+        # Its clients open when a queue is registered, and not at a cold start.
+        switchboard=Switchboard(
+            plane.directory, sqs.SqsQueueProbe(sqs.SqsRegions()), ids, offer
+        ),
         clock=clock,
     )
 

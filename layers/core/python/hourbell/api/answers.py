@@ -4,102 +4,220 @@ Instants are written in UTC (`...Z`); those that people plan by also in the
 schedule's zone with its offset.
 """
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import WithJsonSchema
 
-from hourbell.domain.definition import Schedule
+from hourbell.api.documents import Answer, Instant, one_of
+from hourbell.api.json_text import read_json
+from hourbell.api.requests import EXCLUDED
+from hourbell.domain.definition import (
+    Definition,
+    Schedule,
+    ScheduleState,
+    Tracking,
+    Version,
+)
 from hourbell.domain.instants import format_instant
-from hourbell.domain.occurrence import Occurrence
-from hourbell.domain.zones import TZDB_VERSION, zone
-from hourbell.usecases.create_schedule import Created
-from hourbell.usecases.get_schedule import Due, ScheduleView
+from hourbell.domain.occurrence import Occurrence, State
+from hourbell.domain.zones import TZDB_VERSION, Fold, Gap, zone
+from hourbell.usecases.create_schedule import Created, Rehearsal
+from hourbell.usecases.get_schedule import EXPIRED, NONE, Due, ScheduleView
+from hourbell.usecases.ports import Listing
 from hourbell.usecases.preview import PreviewTime
+from hourbell.usecases.run_now import Started
+from hourbell.usecases.update_schedule import SHOWN, Forecast
+
+Excluded = Annotated[list[Any], WithJsonSchema(EXCLUDED)]
 
 
-class _Answer(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-    @property
-    def text(self) -> str:
-        """The answer as JSON text."""
-        return self.model_dump_json()
-
-
-class OccurrenceAnswer(_Answer):
+class OccurrenceAnswer(Answer):
     """A time that was due, and what became of it.
 
     `state` is NONE while a time has no row yet, EXPIRED when it has none any more.
     """
 
     occurrence_id: str
-    scheduled_for: str
-    scheduled_for_local: str
-    state: str
-    available_at: str | None = None
-    scheduled_at: str | None = None
-    enqueued_at: str | None = None
-    visible_at: str | None = None
-    finished_at: str | None = None
+    scheduled_for: Instant
+    scheduled_for_local: Instant
+    state: Annotated[str, one_of(State, (NONE, EXPIRED))]
+    available_at: Instant | None = None
+    scheduled_at: Instant | None = None
+    enqueued_at: Instant | None = None
+    visible_at: Instant | None = None
+    finished_at: Instant | None = None
     misfire: bool = False
     reason: str | None = None
     sends: int = 0
 
 
-class ScheduleAnswer(_Answer):
+class DstAnswer(Answer):
+    """What happens when the clocks change."""
+
+    gap: Annotated[str, one_of(Gap)]
+    fold: Annotated[str, one_of(Fold)]
+
+
+class DefinitionAnswer(Answer):
+    """What a version decides."""
+
+    expression: str
+    zone: str
+    dst: DstAnswer
+    start_at: Instant | None
+    end_at: Instant | None
+    max_occurrences: int | None
+    exclude: Excluded
+    anchor: Instant | None
+    handler: str
+    payload: Any
+    tracking: Annotated[str, one_of(Tracking)]
+    flexible_window_seconds: int
+
+
+class ScheduleAnswer(Answer):
     """A schedule.
 
-    `version` grows with timing, policy, handler and payload; `revision` with every
-    change, and is the ETag. `tzdb` is the release of the zone database by which the
-    version was created.
+    `schedule_id` is null only in a dry run, when it is not known yet. `version` grows
+    with timing, policy, handler and payload; `revision` with every change, and is the
+    ETag. `tzdb` is the release of the zone database by which the version was created.
     """
 
-    schedule_id: str
+    schedule_id: str | None
     name: str
     description: str
     tags: dict[str, str]
-    state: str
+    state: Annotated[str, one_of(ScheduleState)]
     version: int
     revision: int
     expression: str
     zone: str
-    dst: dict[str, str]
-    start_at: str | None
-    end_at: str | None
+    dst: DstAnswer
+    start_at: Instant | None
+    end_at: Instant | None
     max_occurrences: int | None
-    exclude: list[Any]
-    anchor: str | None
+    exclude: Excluded
+    anchor: Instant | None
     handler: str
     payload: Any
-    tracking: str
+    tracking: Annotated[str, one_of(Tracking)]
     flexible_window_seconds: int
     tzdb: str
-    created_at: str
-    updated_at: str
-    next_run_at: str | None
-    next_run_at_local: str | None
+    created_at: Instant
+    updated_at: Instant
+    next_run_at: Instant | None
+    next_run_at_local: Instant | None
     last_occurrences: list[OccurrenceAnswer]
 
 
-class PreviewTimeAnswer(_Answer):
+class RunAnswer(OccurrenceAnswer):
+    """A manual run, as it stands."""
+
+    schedule_id: str
+    version: int
+    queue: str | None
+
+
+class ChangeAnswer(ScheduleAnswer):
+    """A schedule after a change, and what the change came too late for.
+
+    `already_dispatched`: ids of occurrences after the change that run all the same.
+    """
+
+    already_dispatched: list[str]
+
+
+class EntryAnswer(Answer):
+    """A schedule as lists show it."""
+
+    schedule_id: str
+    name: str
+    state: Annotated[str, one_of(ScheduleState)]
+    version: int
+    revision: int
+    tags: dict[str, str]
+    created_at: Instant
+    updated_at: Instant
+
+
+class ListAnswer(Answer):
+    """A page of schedules; `cursor` asks for the next one, null at the end."""
+
+    schedules: list[EntryAnswer]
+    cursor: str | None
+
+
+class VersionAnswer(Answer):
+    """An entry of the version log.
+
+    It owns the times in [`effective_from`, `effective_to`); null while that is not
+    settled, or while it is in force.
+    """
+
+    version: int
+    state: Annotated[str, one_of(ScheduleState)]
+    definition: DefinitionAnswer
+    effective_from: Instant | None
+    effective_to: Instant | None
+    tzdb: str
+    created_at: Instant
+    created_by: str
+    source: str
+    reason: str | None
+
+
+class VersionsAnswer(Answer):
+    """A page of the version log; `before` asks for the next one, null at the end."""
+
+    versions: list[VersionAnswer]
+    before: int | None
+
+
+class PreviewTimeAnswer(Answer):
     """One time of a preview, with what is unusual about it."""
 
-    utc: str
+    utc: Instant
     local: str
     weekday: str
     offset: str
     notes: list[str]
 
 
-class PreviewAnswer(_Answer):
+class PreviewAnswer(Answer):
     """The next times; `complete` says that no more come after them."""
 
     tzdb: str
     times: list[PreviewTimeAnswer]
     complete: bool
+
+
+class RefusalAnswer(Answer):
+    """Why a create would be refused."""
+
+    field: str
+    code: str
+    message: str
+
+
+class CreateRehearsalAnswer(PreviewAnswer):
+    """What a create would do; `accepted` says whether it would be done."""
+
+    dry_run: bool = True
+    accepted: bool
+    refusals: list[RefusalAnswer]
+    schedule: ScheduleAnswer
+
+
+class UpdateRehearsalAnswer(PreviewAnswer):
+    """What an update would do: ids that it would cancel, and those that would run."""
+
+    dry_run: bool = True
+    changes: bool
+    schedule: ScheduleAnswer
+    canceled: list[str]
+    already_dispatched: list[str]
 
 
 def created_answer(created: Created) -> ScheduleAnswer:
@@ -111,6 +229,108 @@ def created_answer(created: Created) -> ScheduleAnswer:
 def view_answer(view: ScheduleView) -> ScheduleAnswer:
     """Return the answer to a get."""
     return _schedule(view.schedule, view.version.tzdb, view.next_run_at, view.latest)
+
+
+def change_answer(
+    view: ScheduleView, already_dispatched: Sequence[str]
+) -> ChangeAnswer:
+    """Return the answer to a change."""
+    members = dict(view_answer(view))
+    return ChangeAnswer(**members, already_dispatched=list(already_dispatched))
+
+
+def run_answer(started: Started, zone_name: str) -> RunAnswer:
+    """Describe a manual run."""
+    row = started.occurrence
+    return RunAnswer(
+        occurrence_id=row.occurrence_id,
+        schedule_id=row.schedule_id,
+        version=row.version,
+        scheduled_for=format_instant(row.scheduled_for),
+        scheduled_for_local=local_text(row.scheduled_for, zone_name),
+        state=row.state,
+        queue=row.queue,
+        **_row(row),
+    )
+
+
+def list_answer(page: Listing) -> ListAnswer:
+    """Return the answer to a list."""
+    entries = [
+        EntryAnswer(
+            schedule_id=entry.schedule_id,
+            name=entry.name,
+            state=entry.state,
+            version=entry.version,
+            revision=entry.revision,
+            tags=dict(entry.tags),
+            created_at=format_instant(entry.created_at),
+            updated_at=format_instant(entry.updated_at),
+        )
+        for entry in page.entries
+    ]
+    return ListAnswer(schedules=entries, cursor=page.after)
+
+
+def versions_answer(log: Sequence[Version], *, more: bool) -> VersionsAnswer:
+    """Return the answer to a list of versions."""
+    shown = [
+        VersionAnswer(
+            version=each.version,
+            state=each.state,
+            definition=DefinitionAnswer(**_definition(each.definition)),
+            effective_from=_utc(each.effective_from),
+            effective_to=_utc(each.effective_to),
+            tzdb=each.tzdb,
+            created_at=format_instant(each.created_at),
+            created_by=each.created_by,
+            source=each.source,
+            reason=each.reason,
+        )
+        for each in log
+    ]
+    return VersionsAnswer(versions=shown, before=log[-1].version if more else None)
+
+
+def create_rehearsal_answer(
+    rehearsal: Rehearsal, times: Sequence[PreviewTime], *, wanted: int, named: bool
+) -> CreateRehearsalAnswer:
+    """Return the answer to the dry run of a create.
+
+    Args:
+        rehearsal: what it would do.
+        times: the times that there are.
+        wanted: how many were asked for.
+        named: whether a key decides the id already.
+    """
+    first = rehearsal.first.scheduled_for
+    schedule = _schedule(rehearsal.schedule, rehearsal.version.tzdb, first, ())
+    if not named:
+        schedule = schedule.model_copy(update={"schedule_id": None})
+    refusals = [
+        RefusalAnswer(field=each.field, code=each.code, message=each.message)
+        for each in rehearsal.refusals
+    ]
+    return CreateRehearsalAnswer(
+        **dict(preview_answer(times, wanted=wanted)),
+        accepted=not refusals,
+        refusals=refusals,
+        schedule=schedule,
+    )
+
+
+def update_rehearsal_answer(forecast: Forecast) -> UpdateRehearsalAnswer:
+    """Return the answer to the dry run of an update."""
+    schedule = forecast.schedule
+    active = schedule.state is ScheduleState.ACTIVE
+    following = forecast.times[0].utc if active and forecast.times else None
+    return UpdateRehearsalAnswer(
+        **dict(preview_answer(forecast.times, wanted=SHOWN)),
+        changes=forecast.changes,
+        schedule=_schedule(schedule, TZDB_VERSION, following, ()),
+        canceled=list(forecast.canceled),
+        already_dispatched=list(forecast.already_dispatched),
+    )
 
 
 def preview_answer(times: Sequence[PreviewTime], *, wanted: int) -> PreviewAnswer:
@@ -136,16 +356,7 @@ def preview_answer(times: Sequence[PreviewTime], *, wanted: int) -> PreviewAnswe
 def _schedule(
     schedule: Schedule, tzdb: str, next_run_at: datetime | None, latest: Sequence[Due]
 ) -> ScheduleAnswer:
-    definition = schedule.definition
-    timing: dict[str, Any] = {
-        "start_at": None,
-        "end_at": None,
-        "max_occurrences": None,
-        "exclude": [],
-        "anchor": None,
-        **definition.timing.to_dict(),
-    }
-    zone_name = definition.timing.zone
+    zone_name = schedule.definition.timing.zone
     return ScheduleAnswer(
         schedule_id=schedule.schedule_id,
         name=schedule.name,
@@ -154,11 +365,7 @@ def _schedule(
         state=schedule.state,
         version=schedule.version,
         revision=schedule.revision,
-        **timing,
-        handler=definition.handler,
-        payload=json.loads(definition.payload_json),
-        tracking=definition.tracking,
-        flexible_window_seconds=definition.flexible_window_seconds,
+        **_definition(schedule.definition),
         tzdb=tzdb,
         created_at=format_instant(schedule.created_at),
         updated_at=format_instant(schedule.updated_at),
@@ -166,6 +373,22 @@ def _schedule(
         next_run_at_local=next_run_at and local_text(next_run_at, zone_name),
         last_occurrences=[_occurrence(due, zone_name) for due in latest],
     )
+
+
+def _definition(definition: Definition) -> dict[str, Any]:
+    """Return the members of a definition; what is left out is null."""
+    return {
+        "start_at": None,
+        "end_at": None,
+        "max_occurrences": None,
+        "exclude": [],
+        "anchor": None,
+        **definition.timing.to_dict(),
+        "handler": definition.handler,
+        "payload": read_json(definition.payload_json),
+        "tracking": definition.tracking,
+        "flexible_window_seconds": definition.flexible_window_seconds,
+    }
 
 
 def _occurrence(due: Due, zone_name: str) -> OccurrenceAnswer:

@@ -2,7 +2,8 @@
 
 What is accepted here goes into messages that consumers of any language parse, so
 anything on which parsers disagree is refused: duplicate names, NaN and infinities,
-lone surrogates, numbers that no double holds, nesting without end.
+lone surrogates, numbers beyond the range of a double, nesting without end. Within it
+numbers stay as they are written.
 """
 
 import json
@@ -11,6 +12,7 @@ import re
 from collections import Counter
 from typing import Any, NoReturn
 
+from hourbell.api.json_text import Number, read_integer
 from hourbell.domain.errors import InvalidInput
 
 MAX_BODY_BYTES = 256 * 1024
@@ -90,22 +92,21 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _integer(text: str) -> int:
-    _check_digits(text)
-    return int(text)
+def _integer(text: str) -> int | Number:
+    _check_number(text)
+    return read_integer(text)
 
 
-def _fraction(text: str) -> float:
-    _check_digits(text)
-    value = float(text)
-    if not math.isfinite(value):
-        raise _invalid("A number is larger than a double can hold.", text)
-    return value
+def _fraction(text: str) -> Number:
+    _check_number(text)
+    return Number(text)
 
 
-def _check_digits(text: str) -> None:
+def _check_number(text: str) -> None:
     if len(text) > MAX_DIGITS:
         raise _invalid(f"A number has more than {MAX_DIGITS} characters.", text)
+    if not math.isfinite(float(text)):
+        raise _invalid("A number is larger than a double can hold.", text)
 
 
 def _constant(text: str) -> NoReturn:

@@ -6,12 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hourbell.api.json_text import write_json
 from hourbell.domain.errors import Finding, HourbellError, InvalidInput
 
 CONTENT_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:hourbell:problem:"
 
 RETRY_AFTER_SECONDS = 1
+
+# Most findings in one answer, which a body of nothing but faults would make huge.
+MAX_ERRORS = 100
 
 TITLES = {
     400: "The request is not valid",
@@ -21,6 +25,7 @@ TITLES = {
     412: "The resource has changed",
     413: "The request is too large",
     415: "Unsupported media type",
+    428: "A precondition is required",
     429: "Quota used up",
     500: "Internal error",
     503: "Temporarily unavailable",
@@ -29,6 +34,7 @@ TITLES = {
 # Codes whose status is not that of their error's class.
 _STATUS_OF_CODE = {
     "body_too_large": 413,
+    "precondition_required": 428,
     "unsupported_media_type": 415,
 }
 
@@ -44,6 +50,8 @@ _SENTENCES = {
     "missing": ("missing", "This field is required."),
     "string_type": ("wrong_type", "Found {type}; allowed is a string."),
     "int_type": ("wrong_type", "Found {type}; allowed is a whole number."),
+    "int_parsing": ("wrong_type", "Found {type}; allowed is a whole number."),
+    "int_parsing_size": ("out_of_range", "The number has too many digits."),
     "int_from_float": ("wrong_type", "Found a fraction; allowed is a whole number."),
     "bool_type": ("wrong_type", "Found {type}; allowed is true or false."),
     "list_type": ("wrong_type", "Found {type}; allowed is an array."),
@@ -64,6 +72,7 @@ _SENTENCES = {
 
 _JSON_TYPES = {
     str: "a string",
+    # Before int, of which it is one.
     bool: "true or false",
     int: "a number",
     float: "a number",
@@ -110,13 +119,21 @@ def problem_of(error: HourbellError, request_id: str) -> Problem:
         "code": code,
         "request_id": request_id,
     }
+    if status < 500:
+        document |= error.members
     if findings:
-        document["errors"] = [finding.as_dict() for finding in findings]
+        document["errors"] = [each.as_dict() for each in findings[:MAX_ERRORS]]
+        document["errors_total"] = len(findings)
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if status == 503 else {}
     return Problem(status, document, headers)
 
 
 def _detail(error: HourbellError, findings: Sequence[Finding]) -> str:
+    if len(findings) > MAX_ERRORS:
+        return (
+            f"{len(findings):,} fields are not valid; `errors` lists the first "
+            f"{MAX_ERRORS}."
+        )
     if len(findings) > 1:
         return f"{len(findings)} fields are not valid; `errors` lists them."
     return error.message
@@ -127,9 +144,9 @@ def internal_problem(request_id: str) -> Problem:
     return problem_of(HourbellError(), request_id)
 
 
-def invalid_request(
+def request_findings(
     errors: Sequence[Mapping[str, Any]], fields: Mapping[str, Sequence[str]]
-) -> InvalidInput:
+) -> tuple[Finding, ...]:
     """Translate pydantic's errors.
 
     Args:
@@ -138,8 +155,13 @@ def invalid_request(
         fields: per place (`""` for the body itself, `dst`), the fields allowed there;
             unknown ones are compared with them.
     """
-    findings = [finding for error in errors for finding in _findings(error, fields)]
-    return InvalidInput(findings=tuple(findings))
+    # What is not told needs no suggestion, which takes its time to find.
+    unhelped = dict.fromkeys(fields, ())
+    return tuple(
+        finding
+        for place, error in enumerate(errors)
+        for finding in _findings(error, fields if place < MAX_ERRORS else unhelped)
+    )
 
 
 def _findings(
@@ -179,9 +201,12 @@ def _unknown_field(path: list[str], fields: Mapping[str, Sequence[str]]) -> Find
 
 def shown(found: object) -> str:
     """Return what was found, as text cut to 80 characters."""
-    text = found if isinstance(found, str) else json.dumps(found)
+    text = found if isinstance(found, str) else write_json(found)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
 def _json_type(found: object) -> str:
-    return _JSON_TYPES.get(type(found), "something else")
+    for kind, name in _JSON_TYPES.items():
+        if isinstance(found, kind):
+            return name
+    return "something else"

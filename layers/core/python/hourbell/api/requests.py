@@ -5,15 +5,24 @@ answer lists all that is wrong; what only shows in combination, the use cases ju
 """
 
 import hashlib
-import json
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import unquote
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    AfterValidator,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    WithJsonSchema,
+)
 
+from hourbell.api.documents import WholeBody, carried, judged
+from hourbell.api.json_text import read_json, write_json
+from hourbell.api.problems import request_findings
 from hourbell.domain.cron import MAX_LENGTH, parse
 from hourbell.domain.definition import Tracking
 from hourbell.domain.errors import Finding, InvalidInput
@@ -26,6 +35,7 @@ from hourbell.usecases.create_schedule import NewSchedule
 
 MAX_NAME: Final = 128
 MAX_DESCRIPTION: Final = 512
+MAX_REASON: Final = 512
 MAX_TAGS: Final = 50
 MAX_TAG_KEY: Final = 128
 MAX_TAG_VALUE: Final = 256
@@ -34,30 +44,14 @@ MAX_PAYLOAD_BYTES: Final = 64 * 1024
 MAX_FLEXIBLE_SECONDS: Final = 600
 MAX_PREVIEW: Final = 1000
 
-_NAME = re.compile(r"[A-Za-z0-9._/-]+")
+NAME: Final = "^[A-Za-z0-9._/-]+$"
+
+_NAME = re.compile(NAME)
 _TAG = re.compile(r"[\w .:/=+@-]*")
 
 
-def _checked(judge: Callable[[Any], object]) -> AfterValidator:
-    """Let one of the domain's readers judge a field; the value stays as it is."""
-
-    def check(value: Any) -> Any:  # noqa: ANN401 - whatever the field's type is
-        try:
-            judge(value)
-        except InvalidInput as error:
-            raise _custom(*error.findings) from error
-        return value
-
-    return AfterValidator(check)
-
-
-def _custom(*findings: Finding) -> PydanticCustomError:
-    """Carry findings; those without a field are about the one being checked."""
-    return PydanticCustomError("findings", "not valid", {"findings": findings})
-
-
 def _finding(code: str, message: str, suggestion: str | None = None) -> Any:  # noqa: ANN401
-    return _custom(Finding("", code, message, suggestion=suggestion))
+    return carried(Finding("", code, message, suggestion=suggestion))
 
 
 def _name(value: str) -> str:
@@ -74,7 +68,7 @@ def _tags(tags: dict[str, str]) -> dict[str, str]:
         message = f"Allowed are at most {MAX_TAGS} tags; found {len(tags)}."
         findings.append(Finding("", "too_long", message))
     if findings:
-        raise _custom(*findings)
+        raise carried(*findings)
     return tags
 
 
@@ -99,7 +93,7 @@ def _tag_findings(key: str, value: str) -> list[Finding]:
 
 
 def _payload(value: Any) -> Any:  # noqa: ANN401 - any JSON
-    size = encoded_size(encode_payload(value))
+    size = encoded_size(write_json(value))
     if size > MAX_PAYLOAD_BYTES:
         message = f"Allowed are {MAX_PAYLOAD_BYTES} bytes as JSON; found {size}."
         raise _finding("payload_too_large", message)
@@ -121,17 +115,12 @@ def _exclude(value: list[Any] | None) -> object:
     return Timing.from_dict({"expression": "-", "exclude": value})
 
 
-def encode_payload(value: object) -> str:
-    """Write a payload as compact JSON text, as it will be sent."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
 _TIMESTAMP = {
     "type": "string",
     "format": "date-time",
     "examples": ["2027-01-31T09:00:00Z"],
 }
-_EXCLUDED = {
+EXCLUDED = {
     "type": "array",
     "maxItems": 366,
     "items": {
@@ -150,15 +139,25 @@ _EXCLUDED = {
     },
 }
 
-Timestamp = Annotated[str, _checked(_instant), WithJsonSchema(_TIMESTAMP)]
-Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME), AfterValidator(_name)]
-Tags = Annotated[dict[str, str], AfterValidator(_tags)]
+_TAGS = {
+    "type": "object",
+    "maxProperties": MAX_TAGS,
+    "propertyNames": {"minLength": 1, "maxLength": MAX_TAG_KEY},
+    "additionalProperties": {"type": "string", "maxLength": MAX_TAG_VALUE},
+}
+
+Timestamp = Annotated[str, judged(_instant), WithJsonSchema(_TIMESTAMP)]
+Name = Annotated[
+    str,
+    Field(min_length=1, max_length=MAX_NAME, json_schema_extra={"pattern": NAME}),
+    AfterValidator(_name),
+]
+_NAME_ALONE: Final = TypeAdapter[str](Name)
+Tags = Annotated[dict[str, str], AfterValidator(_tags), WithJsonSchema(_TAGS)]
 
 
-class Dst(BaseModel):
+class Dst(WholeBody):
     """What happens when the clocks change."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     gap: Annotated[
         Literal["SKIP", "NEXT_VALID"],
@@ -170,10 +169,8 @@ class Dst(BaseModel):
     ] = "FIRST"
 
 
-class TimingFields(BaseModel):
+class TimingFields(WholeBody):
     """When a schedule runs."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     expression: Annotated[
         str,
@@ -182,10 +179,10 @@ class TimingFields(BaseModel):
             description="Unix cron, or AWS's cron(), at() or rate().",
             examples=["0 9 * * MON-FRI", "at(2027-01-31T09:00:00)"],
         ),
-        _checked(parse),
+        judged(parse),
     ]
     zone: Annotated[
-        str, Field(description="IANA name of the time zone."), _checked(find_zone)
+        str, Field(description="IANA name of the time zone."), judged(find_zone)
     ] = "UTC"
     dst: Dst | None = None
     start_at: Annotated[
@@ -194,10 +191,9 @@ class TimingFields(BaseModel):
     end_at: Annotated[Timestamp | None, Field(description="No time from it on.")] = None
     max_occurrences: Annotated[int, Field(ge=1, le=MAX_OCCURRENCES)] | None = None
     exclude: Annotated[
-        list[Any] | None,
+        Annotated[list[Any], WithJsonSchema(EXCLUDED)] | None,
         Field(description="Local dates, and ranges of them, on which nothing runs."),
-        _checked(_exclude),
-        WithJsonSchema(_EXCLUDED),
+        judged(_exclude),
     ] = None
 
     def timing(self) -> Timing:
@@ -207,10 +203,9 @@ class TimingFields(BaseModel):
         return Timing.from_dict(members)
 
 
-class CreateSchedule(TimingFields):
-    """The body of POST /v1/schedules."""
+class ScheduleFields(TimingFields):
+    """What a schedule is, but for its name."""
 
-    name: Name
     handler: Name
     description: Annotated[str, Field(max_length=MAX_DESCRIPTION)] = ""
     tags: Tags = Field(default_factory=dict)
@@ -224,20 +219,41 @@ class CreateSchedule(TimingFields):
     )
     flexible_window_seconds: Annotated[int, Field(ge=0, le=MAX_FLEXIBLE_SECONDS)] = 0
 
-    def to_domain(self, idempotency_key: str | None) -> NewSchedule:
-        """Return what the use case takes."""
-        return NewSchedule(
-            name=self.name,
+    def named(self, name: str, idempotency_key: str | None = None) -> NewSchedule:
+        """Return what the use cases take."""
+        request = NewSchedule(
+            name=name,
             timing=self.timing(),
             handler=self.handler,
-            body_hash=body_hash(self),
-            payload_json=encode_payload(self.payload),
+            body_hash="",
+            payload_json=write_json(self.payload),
             tracking=Tracking(self.tracking),
             flexible_window_seconds=self.flexible_window_seconds,
             description=self.description,
             tags=dict(self.tags),
             idempotency_key=idempotency_key,
         )
+        return replace(request, body_hash=body_hash(request))
+
+
+class CreateSchedule(ScheduleFields):
+    """The body of POST /v1/schedules."""
+
+    name: Name
+
+    def to_domain(self, idempotency_key: str | None = None) -> NewSchedule:
+        """Return what the use cases take."""
+        return self.named(self.name, idempotency_key)
+
+
+class PutSchedule(ScheduleFields):
+    """The body of PUT /v1/schedules/by-name/{name}."""
+
+
+class GiveReason(WholeBody):
+    """The body of a pause or a resume."""
+
+    reason: Annotated[str | None, Field(max_length=MAX_REASON)] = None
 
 
 class PreviewTimes(TimingFields):
@@ -254,25 +270,49 @@ class PreviewTimes(TimingFields):
         return now if self.from_ is None else parse_instant(self.from_, field="from")
 
 
-def body_hash(request: BaseModel) -> str:
-    """Return SHA-256 of what a request says.
+def name_of_path(text: str) -> str:
+    """Return the schedule's name that a path holds, percent-encoded.
+
+    Raises:
+        InvalidInput: it cannot be one.
+    """
+    try:
+        return _NAME_ALONE.validate_python(unquote(text))
+    except ValidationError as error:
+        errors = [{**each, "loc": ("path", "name")} for each in error.errors()]
+        raise InvalidInput(findings=request_findings(errors, {})) from error
+
+
+def body_hash(request: NewSchedule) -> str:
+    """Return SHA-256 of what a request asks for, however it is written.
 
     A default that is spelled out, and one that is added to the API later, change
-    nothing.
+    nothing; nor does the order of members, in the payload too.
     """
-    members = request.model_dump(exclude_defaults=True, by_alias=True)
-    text = json.dumps(members, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    members: Mapping[str, object] = {
+        **request.timing.to_dict(),
+        "name": request.name,
+        "handler": request.handler,
+        "payload": read_json(request.payload_json),
+        "tracking": request.tracking,
+        "flexible_window_seconds": request.flexible_window_seconds,
+        "description": request.description,
+        "tags": request.tags,
+    }
+    said = {
+        name: value
+        for name, value in members.items()
+        if name not in _DEFAULTS or value != _DEFAULTS[name]
+    }
+    return hashlib.sha256(write_json(said, sort_keys=True).encode()).hexdigest()
 
 
-BODIES: Final[dict[str, type[BaseModel]]] = {
-    "/v1/schedules": CreateSchedule,
-    "/v1/schedules/preview": PreviewTimes,
+_DEFAULTS: Final[Mapping[str, object]] = {
+    "zone": "UTC",
+    "dst": {"gap": "SKIP", "fold": "FIRST"},
+    "payload": None,
+    "tracking": Tracking.UNTRACKED,
+    "flexible_window_seconds": 0,
+    "description": "",
+    "tags": {},
 }
-
-
-def allowed_fields(path: str) -> dict[str, tuple[str, ...]]:
-    """Return the fields that a body sent to a path may have, per place of the body."""
-    model = BODIES.get(path.rstrip("/"), TimingFields)
-    names = sorted(info.alias or name for name, info in model.model_fields.items())
-    return {"": tuple(names), "dst": tuple(Dst.model_fields)}

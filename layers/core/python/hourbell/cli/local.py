@@ -12,9 +12,9 @@ import typer
 
 from hourbell.local.clock import now_seconds
 from hourbell.local.directory import StackDirectory, project_root
-from hourbell.local.errors import LocalStackError, NotRunning
+from hourbell.local.errors import LocalStackError
 from hourbell.local.progress import Reporter, reporter_for_terminal
-from hourbell.local.state import StackState
+from hourbell.local.state import StackState, is_known
 
 if TYPE_CHECKING:
     from hourbell.local.stack import StackInfo
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="The whole system on this machine, without an AWS account.",
     no_args_is_help=True,
+    add_completion=False,
 )
 
-PROCESSES = ("engine", "pump", "synth")
 TAIL_LINES = 20
 
 Directory = Annotated[
@@ -81,12 +81,12 @@ def down(directory: Directory = None) -> None:
 
     reporter = reporter_for_terminal()
     with _explained():
-        try:
-            with reporter.step("Take the stack down"):
-                left = take_down(_place(directory))
-        except NotRunning as error:
-            reporter.note(error.message)
+        place = _place(directory)
+        if not is_known(place):
+            typer.echo("No local stack runs.")
             return
+        with reporter.step("Take the stack down"):
+            left = take_down(place)
         if left:
             reporter.note(f"killed {left} processes that were left")
 
@@ -116,6 +116,9 @@ def logs(
         bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")
     ] = False,
     lines: Annotated[int, typer.Option("-n", help="Last lines of each.")] = TAIL_LINES,
+    names: Annotated[
+        bool, typer.Option("--names", help="List what has a log, and no lines.")
+    ] = False,
     directory: Directory = None,
 ) -> None:
     """Print the last lines of the processes and functions."""
@@ -124,16 +127,26 @@ def logs(
     with _explained():
         place = _place(directory)
         # A stack that failed to start has logs of its processes as well.
-        stack = StackInfo(place) if name in PROCESSES else attach(place)
-        names = [name] if name else [*PROCESSES, *sorted(stack.state.functions)]
-        if follow:
-            _follow(stack, names[0] if name else "engine")
-            return
-        for each in names:
-            if len(names) > 1:
-                typer.secho(f"== {each}", bold=True)
-            for line in stack.log_lines(each)[-lines:]:
-                typer.echo(line)
+        stack = StackInfo(place) if name and place.log(name).is_file() else None
+        stack = stack or attach(place)
+        if names:
+            typer.echo("\n".join(stack.log_names()))
+        elif name == "synth" and name not in stack.log_names():
+            typer.echo("Nothing was synthesized: the templates were fresh.", err=True)
+        elif follow:
+            _follow(stack, name or "engine")
+        else:
+            _tail(stack, [name] if name else stack.log_names(), lines)
+
+
+def _tail(stack: "StackInfo", names: list[str], count: int) -> None:
+    """Print the last lines of each, below its name where there are several."""
+    for name in names:
+        lines = stack.log_lines(name)[-count:]
+        if len(names) > 1 and lines:
+            typer.secho(f"== {name}", bold=True)
+        for line in lines:
+            typer.echo(line)
 
 
 def _follow(stack: "StackInfo", name: str) -> None:
@@ -158,11 +171,18 @@ def _announce(
             ("API", state.api_url),
             ("engine", state.endpoint_url),
             ("environment", f"set -a; . {_short(place.env_file)}; set +a"),
+            *_platform(place),
             ("logs", str(_short(place.logs))),
         ],
     )
     if stay:
         reporter.note("Ctrl-C takes it down; its data is gone then.")
+
+
+def _platform(place: StackDirectory) -> list[tuple[str, str]]:
+    if not place.platform_file.exists():
+        return []
+    return [("platform role", f"set -a; . {_short(place.platform_file)}; set +a")]
 
 
 def _table(title: str, rows: list[tuple[str, str]]) -> None:

@@ -7,7 +7,7 @@ and no callback it becomes that command, else a group.
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
@@ -27,9 +27,16 @@ class Entry:
 
 
 ENTRIES: Final = {
+    "handlers": Entry("hourbell.cli.handlers", "Register and change handlers."),
     "local": Entry("hourbell.cli.local", "The local stack: up, down, status, logs."),
     "preview": Entry("hourbell.cli.preview", "Show the next times of an expression."),
-    "schedules": Entry("hourbell.cli.schedules", "Create and look up schedules."),
+    "schedules": Entry(
+        "hourbell.cli.schedules", "Create, change, run and list schedules."
+    ),
+    "tenants": Entry(
+        "hourbell.cli.tenants", "Administer tenants, as the platform role."
+    ),
+    "usage": Entry("hourbell.cli.usage", "Show quotas, and what of them is used."),
 }
 
 
@@ -64,8 +71,27 @@ app = typer.Typer(
 )
 
 
+def _show_version(*, wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version  # noqa: PLC0415 - rarely needed
+
+        typer.echo(f"hourbell {version('hourbell')}")
+        raise typer.Exit
+
+
 @app.callback()
-def hourbell() -> None:
+def hourbell(
+    *,
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Show the version and exit.",
+            is_eager=True,
+            callback=lambda wanted: _show_version(wanted=wanted),
+        ),
+    ] = False,
+) -> None:
     """Turn scheduled times into messages on durable queues."""
 
 

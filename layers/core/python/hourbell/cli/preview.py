@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated, BinaryIO, Final, NoReturn
 
 import typer
@@ -231,7 +232,12 @@ def _print_table(
         )
     console.print(table)
     for note, mark in notes.items():
-        console.print(Text(f"{mark:>3}  {note}", style="yellow"))
+        # Its further lines begin below the first one's text.
+        first, further = f"{mark:>3}  ", " " * 5
+        lines = fill(
+            note, console.width, initial_indent=first, subsequent_indent=further
+        )
+        console.print(Text(lines, style="yellow"))
 
 
 def _fail(error: InvalidInput, *, as_json: bool) -> NoReturn:

@@ -1,303 +1,314 @@
-"""`hourbell schedules`: create and look up schedules through the signed HTTPS API.
+"""`hourbell schedules`: create, read and change schedules through the HTTPS API."""
 
-Where the API is, and whose keys sign, the environment says: HOURBELL_API_URL and the
-usual AWS variables or profile. Without HOURBELL_API_URL the local stack is meant, if
-one runs in this project.
-"""
-
-import json
-import os
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from http import HTTPStatus
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
-from urllib.parse import quote, urlsplit
+from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
-if TYPE_CHECKING:
-    from botocore.session import Session
-
-SERVICE: Final = "execute-api"
-TIMEOUT_SECONDS: Final = 30
-
-app = typer.Typer(
-    help="Create and look up schedules.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
+from hourbell.cli.client import (
+    Answer,
+    AsJson,
+    command_group,
+    connect_api,
+    current_tag,
+    encoded,
+    pages,
+    show,
 )
+from hourbell.cli.schedule_fields import with_fields
+from hourbell.cli.tables import print_facts, print_table
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as it came.")]
+SCHEDULES = "/v1/schedules"
+MERGE_PATCH = "application/merge-patch+json"
+
+app = command_group("Create, read and change schedules.")
+
+ScheduleId = Annotated[str, typer.Argument(metavar="SCHEDULE_ID")]
+Reason = Annotated[str | None, typer.Option(help="For the version log.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show what it would do, and do nothing.")
+]
+Revision = Annotated[
+    int | None,
+    typer.Option(help="Change this revision only, and refuse if it is another."),
+]
 
 
 @app.command()
-def create(  # noqa: PLR0913 - one option for each field
+@with_fields
+def create(
     *,
     name: Annotated[str | None, typer.Option(help="The schedule's name.")] = None,
-    expression: Annotated[
-        str | None, typer.Option(help="cron, at(...) or rate(...).")
-    ] = None,
-    handler: Annotated[
-        str | None, typer.Option(help="A handler registered on the tenant.")
-    ] = None,
-    zone: Annotated[str | None, typer.Option(help="IANA zone.")] = None,
-    payload: Annotated[
-        str | None, typer.Option(help="JSON, or @FILE that holds it.")
-    ] = None,
-    description: Annotated[str | None, typer.Option()] = None,
-    tag: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="May be repeated.")
-    ] = None,
-    start_at: Annotated[str | None, typer.Option(help="No time before it.")] = None,
-    end_at: Annotated[str | None, typer.Option(help="No time from it on.")] = None,
-    max_occurrences: Annotated[int | None, typer.Option()] = None,
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option(metavar="DATE[/DATE]", help="Local dates left out; repeatable."),
-    ] = None,
-    dst_gap: Annotated[str | None, typer.Option(help="SKIP or NEXT_VALID.")] = None,
-    dst_fold: Annotated[str | None, typer.Option(help="FIRST, SECOND or BOTH.")] = None,
-    flexible_window_seconds: Annotated[int | None, typer.Option()] = None,
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            "--file", "-f", help="The body as JSON, or - ; options win over it."
-        ),
-    ] = None,
+    fields: Mapping[str, Any],
     idempotency_key: Annotated[
         str | None, typer.Option(help="Repeating it creates once.")
     ] = None,
+    dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
     """Create a schedule."""
-    options = {
-        "name": name,
-        "expression": expression,
-        "handler": handler,
-        "zone": zone,
-        "payload": _payload(payload),
-        "description": description,
-        "tags": _tags(tag),
-        "start_at": start_at,
-        "end_at": end_at,
-        "max_occurrences": max_occurrences,
-        "exclude": [_dates(each) for each in exclude or ()] or None,
-        "dst": _present({"gap": dst_gap, "fold": dst_fold}) or None,
-        "flexible_window_seconds": flexible_window_seconds,
-    }
-    body = _body(file) | _present(options)
+    body = {**fields, **({} if name is None else {"name": name})}
     headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
-    _show(_api().send("POST", "/v1/schedules", body, headers), as_json=as_json)
+    path = SCHEDULES + _dry(dry_run)
+    answer = connect_api().send("POST", path, body, headers)
+    _show(answer, dry_run=dry_run, as_json=as_json)
 
 
 @app.command()
-def get(
-    schedule_id: Annotated[str, typer.Argument(metavar="SCHEDULE_ID")],
+def get(schedule_id: ScheduleId, *, as_json: AsJson = False) -> None:
+    """Show a schedule, its next time and its latest occurrences."""
+    show(connect_api().send("GET", _path(schedule_id)), _print, as_json=as_json)
+
+
+@app.command("list")
+def list_(
     *,
+    state: Annotated[
+        str | None, typer.Option(help="ACTIVE, PAUSED, COMPLETED or CANCELED.")
+    ] = None,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY:VALUE", help="Repeatable: all of them."),
+    ] = None,
+    prefix: Annotated[str | None, typer.Option(help="How the name begins.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Schedules at most; all by default.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a schedule, its next time and its latest occurrences."""
-    path = f"/v1/schedules/{quote(schedule_id, safe='')}"
-    _show(_api().send("GET", path), as_json=as_json)
+    """List the tenant's schedules."""
+    query = [("tag", each) for each in tag or ()]
+    query += [("state", state)] if state else []
+    query += [("prefix", prefix)] if prefix else []
+    listed = pages(connect_api(), SCHEDULES, "schedules", query, limit)
+    show(listed, _print_list, as_json=as_json)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What the API said."""
+@app.command()
+@with_fields
+def update(
+    schedule_id: ScheduleId,
+    *,
+    fields: Mapping[str, Any],
+    unset: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FIELD", help="Back to its default; repeatable."),
+    ] = None,
+    revision: Revision = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Change the fields that are named, and leave the others.
 
-    status: int
-    text: str
-
-    @property
-    def document(self) -> Any:  # noqa: ANN401 - any JSON, or none
-        """The answer as JSON; None when it is none."""
-        try:
-            return json.loads(self.text)
-        except ValueError:
-            return None
-
-
-class Api:
-    """The API, called with the signature of the session's credentials."""
-
-    def __init__(self, url: str, session: "Session", region: str) -> None:
-        self._url = url.rstrip("/")
-        self._session = session
-        self._region = region
-
-    def send(
-        self,
-        method: str,
-        path: str,
-        body: object = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> Answer:
-        """Send one signed request.
-
-        Ends the command with code 1 when there are no credentials or no answer.
-        """
-        # Half a second of imports that other commands do without.
-        from botocore.auth import SigV4Auth  # noqa: PLC0415
-        from botocore.awsrequest import AWSRequest  # noqa: PLC0415
-        from botocore.exceptions import BotoCoreError  # noqa: PLC0415
-        from botocore.httpsession import URLLib3Session  # noqa: PLC0415
-
-        credentials = self._session.get_credentials()
-        if credentials is None:
-            _fail("There are no AWS credentials to sign with.")
-        request = AWSRequest(
-            method,
-            self._url + path,
-            headers={"Content-Type": "application/json", **(headers or {})},
-            data=b"" if body is None else json.dumps(body).encode(),
-        )
-        SigV4Auth(credentials, SERVICE, self._region).add_auth(request)
-        try:
-            http = URLLib3Session(timeout=TIMEOUT_SECONDS)
-            answer = http.send(request.prepare())
-        except BotoCoreError as error:
-            _fail(f"The API did not answer: {error}")
-        return Answer(answer.status_code, answer.content.decode("utf-8", "replace"))
+    A tag that is named is added to those that there are.
+    """
+    patch = {**fields, **dict.fromkeys(unset or ())}
+    if not patch:
+        raise typer.BadParameter("name something to change")
+    api, path = connect_api(), _path(schedule_id)
+    headers = {
+        "Content-Type": MERGE_PATCH,
+        "If-Match": current_tag(api, path, revision, as_json=as_json),
+    }
+    answer = api.send("PATCH", path + _dry(dry_run), patch, headers)
+    _show(answer, dry_run=dry_run, as_json=as_json)
 
 
-def _api() -> Api:
-    import botocore.session  # noqa: PLC0415 - as above
+@app.command()
+@with_fields
+def put(
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    *,
+    fields: Mapping[str, Any],
+    revision: Revision = None,
+    only_new: Annotated[
+        bool, typer.Option("--only-new", help="Refuse if there is one.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Have a schedule of this name and definition: create it, or update it whole."""
+    headers = {} if revision is None else {"If-Match": f'"{revision}"'}
+    headers |= {"If-None-Match": "*"} if only_new else {}
+    path = f"{SCHEDULES}/by-name/{quote(name, safe='')}"
+    show(connect_api().send("PUT", path, fields, headers), _print, as_json=as_json)
 
-    settings = dict(os.environ)
-    if "HOURBELL_API_URL" not in settings:
-        settings = _local_stack()
-    session = botocore.session.Session()
-    if "AWS_ACCESS_KEY_ID" in settings:
-        session.set_credentials(
-            settings["AWS_ACCESS_KEY_ID"],
-            settings["AWS_SECRET_ACCESS_KEY"],
-            settings.get("AWS_SESSION_TOKEN"),
-        )
-    url = settings["HOURBELL_API_URL"]
-    configured = session.get_config_variable("region")
-    region = settings.get("AWS_REGION") or configured or _region_of(url)
-    return Api(url, session, region)
+
+@app.command()
+def pause(
+    schedule_id: ScheduleId,
+    *,
+    reason: Reason = None,
+    revision: Revision = None,
+    as_json: AsJson = False,
+) -> None:
+    """Stop a schedule until it is resumed."""
+    _act(schedule_id, "pause", reason, revision, as_json=as_json)
 
 
-def _local_stack() -> dict[str, str]:
-    """Return what the local stack of this project says about itself."""
-    from hourbell.local.directory import (  # noqa: PLC0415 - not for other accounts
-        StackDirectory,
-        project_root,
+@app.command()
+def resume(
+    schedule_id: ScheduleId,
+    *,
+    reason: Reason = None,
+    revision: Revision = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let a paused schedule go on; nothing is made up for."""
+    _act(schedule_id, "resume", reason, revision, as_json=as_json)
+
+
+@app.command()
+def run(
+    schedule_id: ScheduleId,
+    *,
+    reason: Reason = None,
+    key: Annotated[
+        str | None,
+        typer.Option("--idempotency-key", help="Repeating it runs once."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a schedule once, now, beside its own times."""
+    answer = connect_api().send(
+        "POST",
+        f"{_path(schedule_id)}/run",
+        {"reason": reason},
+        {"Idempotency-Key": key} if key else {},
     )
-    from hourbell.local.errors import LocalStackError  # noqa: PLC0415
-    from hourbell.local.state import parse_environment  # noqa: PLC0415
-
-    try:
-        file = StackDirectory.of(project_root() / ".local").env_file
-        found = parse_environment(file.read_text("utf-8"))
-    except (LocalStackError, OSError):
-        found = {}
-    if not found.get("HOURBELL_API_URL"):
-        _fail("HOURBELL_API_URL is not set, and no local stack runs here.")
-    return found
+    show(answer, _print_run, as_json=as_json)
 
 
-def _region_of(url: str) -> str:
-    """Read the region of `<id>.execute-api.<region>.amazonaws.com`."""
-    labels = (urlsplit(url).hostname or "").split(".")
-    if SERVICE not in labels[:-1]:
-        _fail("AWS_REGION is not set.")
-    return labels[labels.index(SERVICE) + 1]
+@app.command()
+def cancel(
+    schedule_id: ScheduleId,
+    *,
+    reason: Reason = None,
+    revision: Revision = None,
+    as_json: AsJson = False,
+) -> None:
+    """End a schedule for good; it is kept, and its name is free."""
+    path = _path(schedule_id) + encoded([("reason", reason)] if reason else [])
+    answer = connect_api().send("DELETE", path, headers=_match(revision))
+    show(answer, _print, as_json=as_json)
 
 
-def _body(file: Path | None) -> dict[str, Any]:
-    if file is None:
-        return {}
-    body: dict[str, Any] = _parsed(_read(str(file)), "--file", dict)
-    return body
+@app.command()
+def versions(
+    schedule_id: ScheduleId,
+    *,
+    limit: Annotated[int, typer.Option(min=1, max=100, help="At most.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Show a schedule's latest versions, and who made them when and why."""
+    path = f"{_path(schedule_id)}/versions{encoded([('limit', str(limit))])}"
+    show(connect_api().send("GET", path), _print_versions, as_json=as_json)
 
 
-def _payload(text: str | None) -> Any:  # noqa: ANN401 - any JSON
-    if text is None:
-        return None
-    if text.startswith("@"):
-        text = _read(text[1:])
-    return _parsed(text, "--payload", object)
+def _act(
+    schedule_id: str,
+    verb: str,
+    reason: str | None,
+    revision: int | None,
+    *,
+    as_json: bool,
+) -> None:
+    path = f"{_path(schedule_id)}/{verb}"
+    body = {"reason": reason}
+    answer = connect_api().send("POST", path, body, _match(revision))
+    show(answer, _print, as_json=as_json)
 
 
-def _read(name: str) -> str:
-    try:
-        return sys.stdin.read() if name == "-" else Path(name).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"{name} cannot be read: {error}") from error
+def _path(schedule_id: str) -> str:
+    return f"{SCHEDULES}/{quote(schedule_id, safe='')}"
 
 
-def _parsed(text: str, option: str, kind: type) -> Any:  # noqa: ANN401 - any JSON
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"{option} is not JSON: {error}") from error
-    if not isinstance(found, kind):
-        raise typer.BadParameter(f"{option} is not a JSON object")
-    return found
+def _match(revision: int | None) -> dict[str, str]:
+    return {} if revision is None else {"If-Match": f'"{revision}"'}
 
 
-def _tags(tags: Sequence[str] | None) -> dict[str, str] | None:
-    pairs = [tag.partition("=") for tag in tags or ()]
-    if any(not separator for _, separator, _ in pairs):
-        raise typer.BadParameter("--tag takes KEY=VALUE")
-    return {key: value for key, _, value in pairs} or None
+def _dry(dry_run: bool) -> str:  # noqa: FBT001 - the option itself
+    return encoded([("dry_run", "true")]) if dry_run else ""
 
 
-def _dates(text: str) -> object:
-    first, separator, last = text.partition("/")
-    return {"from": first, "to": last} if separator else text
+def _show(answer: Answer, *, dry_run: bool, as_json: bool) -> None:
+    show(answer, _print_rehearsal if dry_run else _print, as_json=as_json)
 
 
-def _present(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
+def _print_run(run: Mapping[str, Any]) -> None:
+    print_facts(
+        ("occurrence", run["occurrence_id"]),
+        ("scheduled for", run["scheduled_for_local"]),
+        ("state", run["state"]),
+        ("queue", run["queue"] or "none"),
+    )
 
 
-def _show(answer: Answer, *, as_json: bool) -> None:
-    is_good = answer.status < HTTPStatus.BAD_REQUEST
-    if as_json:
-        typer.echo(answer.text)
-    elif is_good:
-        _print_schedule(answer.document)
-    else:
-        _print_problem(answer)
-    if not is_good:
-        raise typer.Exit(1)
-
-
-def _print_schedule(schedule: Mapping[str, Any]) -> None:
-    from rich.console import Console  # noqa: PLC0415 - not needed by programs
-    from rich.table import Table  # noqa: PLC0415
-
-    console = Console()
-    facts = Table.grid(padding=(0, 2))
-    timing = f"{schedule['expression']}  ({schedule['zone']})"
-    for label, value in (
-        ("schedule", schedule["schedule_id"]),
+def _print(schedule: Mapping[str, Any]) -> None:
+    print_facts(
+        ("schedule", schedule["schedule_id"] or "(not yet)"),
         ("name", schedule["name"]),
         ("state", f"{schedule['state']}, version {schedule['version']}"),
-        ("timing", timing),
+        ("timing", f"{schedule['expression']}  ({schedule['zone']})"),
         ("handler", schedule["handler"]),
         ("next run", schedule["next_run_at_local"] or "none"),
-    ):
-        facts.add_row(f"[dim]{label}[/dim]", str(value))
-    console.print(facts)
+        *_facts("runs anyway", schedule.get("already_dispatched", ())),
+    )
     if not schedule["last_occurrences"]:
         return
-    latest = Table("scheduled for", "state", "enqueue lag", "visible lag")
-    for each in schedule["last_occurrences"]:
-        latest.add_row(
+    rows = [
+        (
             each["scheduled_for_local"],
             each["state"],
             _lag(each["available_at"], each["enqueued_at"]),
             _lag(each["available_at"], each["visible_at"]),
         )
-    console.print(latest)
+        for each in schedule["last_occurrences"]
+    ]
+    print_table(("scheduled for", "state", "enqueue lag", "visible lag"), rows)
+
+
+def _print_rehearsal(rehearsal: Mapping[str, Any]) -> None:
+    _print(rehearsal["schedule"])
+    print_facts(
+        *_facts("would be canceled", rehearsal.get("canceled", ())),
+        *_facts("would run anyway", rehearsal.get("already_dispatched", ())),
+        *(
+            ("refused", f"{each['code']}: {each['message']}")
+            for each in rehearsal.get("refusals", ())
+        ),
+    )
+    rows = [
+        (each["local"], each["offset"], each["weekday"], "; ".join(each["notes"]))
+        for each in rehearsal["times"]
+    ]
+    print_table(("local", "offset", "weekday", "notes"), rows)
+
+
+def _print_list(listed: Mapping[str, Any]) -> None:
+    columns = ("name", "state", "version", "schedule_id")
+    rows = [[each[name] for name in columns] for each in listed["schedules"]]
+    print_table(columns, rows)
+
+
+def _print_versions(log: Mapping[str, Any]) -> None:
+    rows = [
+        (
+            each["version"],
+            each["state"],
+            each["definition"]["expression"],
+            each["created_at"],
+            each["created_by"],
+            each["reason"],
+        )
+        for each in log["versions"]
+    ]
+    print_table(("version", "state", "expression", "since", "by", "reason"), rows)
+
+
+def _facts(label: str, ids: Sequence[str]) -> list[tuple[str, object]]:
+    return [(label, each) for each in ids]
 
 
 def _lag(available_at: str | None, reached_at: str | None) -> str:
@@ -306,20 +317,3 @@ def _lag(available_at: str | None, reached_at: str | None) -> str:
         return ""
     lag = datetime.fromisoformat(reached_at) - datetime.fromisoformat(available_at)
     return f"{lag.total_seconds():+.3f} s"
-
-
-def _print_problem(answer: Answer) -> None:
-    problem = answer.document
-    if not isinstance(problem, dict) or "code" not in problem:
-        _fail(f"HTTP {answer.status}: {answer.text[:500]}")
-    typer.secho(f"{problem['code']}: {problem.get('detail')}", fg="red", err=True)
-    for each in problem.get("errors", ()):
-        hint = f" (perhaps {each['suggestion']})" if "suggestion" in each else ""
-        typer.echo(f"  {each['field']}: {each['message']}{hint}", err=True)
-    if "request_id" in problem:
-        typer.secho(f"  request {problem['request_id']}", dim=True, err=True)
-
-
-def _fail(message: str) -> NoReturn:
-    typer.secho(message, fg="red", err=True)
-    raise typer.Exit(1)

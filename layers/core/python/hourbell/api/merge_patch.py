@@ -1,0 +1,69 @@
+"""Apply a JSON merge patch (RFC 7396) to a schedule."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from hourbell.api.json_text import read_json
+from hourbell.api.parameters import allowed_fields
+from hourbell.api.problems import request_findings
+from hourbell.api.requests import ScheduleFields
+from hourbell.domain.definition import Schedule
+from hourbell.domain.errors import Finding, InvalidInput
+
+
+def merge_patch(target: object, patch: object) -> Any:  # noqa: ANN401 - any JSON
+    """Return the target with the patch applied: null removes, objects merge."""
+    if not isinstance(patch, Mapping):
+        return patch
+    merged = dict(target) if isinstance(target, Mapping) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge_patch(merged.get(name), value)
+    return merged
+
+
+def patched(schedule: Schedule, patch: Mapping[str, Any]) -> ScheduleFields:
+    """Return the fields of a schedule with a patch applied.
+
+    Raises:
+        InvalidInput: with every field that is wrong in the result, or that cannot be
+            changed (`immutable_field`).
+    """
+    patch = dict(patch)
+    findings: tuple[Finding, ...] = ()
+    if "name" in patch and patch.pop("name") != schedule.name:
+        message = "A schedule keeps its name; cancel it and create another."
+        findings = (Finding("name", "immutable_field", message),)
+    try:
+        fields = ScheduleFields.model_validate(merge_patch(_document(schedule), patch))
+    except ValidationError as error:
+        errors = [each | {"loc": ("body", *each["loc"])} for each in _errors(error)]
+        findings += request_findings(errors, allowed_fields(ScheduleFields))
+        raise InvalidInput(findings=findings) from error
+    if findings:
+        raise InvalidInput(findings=findings)
+    return fields
+
+
+def _errors(error: ValidationError) -> list[dict[str, Any]]:
+    return [dict(each) for each in error.errors(include_url=False)]
+
+
+def _document(schedule: Schedule) -> dict[str, Any]:
+    """Return a schedule as the body that would create it, without its name."""
+    definition = schedule.definition
+    timing = definition.timing.to_dict()
+    timing.pop("anchor", None)
+    return {
+        **timing,
+        "handler": definition.handler,
+        "payload": read_json(definition.payload_json),
+        "tracking": definition.tracking.value,
+        "flexible_window_seconds": definition.flexible_window_seconds,
+        "description": schedule.description,
+        "tags": dict(schedule.tags),
+    }

@@ -1,0 +1,21 @@
+"""All routers of the API, one for each noun."""
+
+from typing import Final
+
+from aws_lambda_powertools.event_handler.api_gateway import Router
+
+from hourbell.api import (
+    handler_routes,
+    schedule_change_routes,
+    schedule_routes,
+    tenant_routes,
+    usage_routes,
+)
+
+ROUTERS: Final[tuple[Router, ...]] = (
+    schedule_routes.router,
+    schedule_change_routes.router,
+    handler_routes.router,
+    usage_routes.router,
+    tenant_routes.router,
+)

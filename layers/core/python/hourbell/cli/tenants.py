@@ -1,0 +1,217 @@
+"""`hourbell tenants`: administer tenants, as the platform role.
+
+Whose keys sign, the environment says, as for all commands. Without HOURBELL_API_URL
+the local stack is meant, and its platform role.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from hourbell.cli.client import (
+    PLATFORM_ENV_FILE,
+    Answer,
+    AsJson,
+    command_group,
+    connect_api,
+    current_tag,
+    given,
+    pages,
+    show,
+)
+from hourbell.cli.tables import print_facts, print_table
+
+TENANTS = "/v1/admin/tenants"
+
+app = command_group("Administer tenants, as the platform role.")
+principals = command_group("Who may call for a tenant.")
+app.add_typer(principals, name="principals")
+
+TenantId = Annotated[str, typer.Argument(metavar="TENANT_ID")]
+Arn = Annotated[str, typer.Argument(metavar="ARN", help="Of a role or user.")]
+Tier = Annotated[str | None, typer.Option(help="premium, standard or basic.")]
+Weight = Annotated[
+    int | None, typer.Option(help="Share of a pass against other tenants', 1 to 100.")
+]
+Schedules = Annotated[int | None, typer.Option(help="How many schedules at most.")]
+PayloadBytes = Annotated[int | None, typer.Option(help="The largest payload.")]
+Interval = Annotated[
+    int | None, typer.Option(help="The least time between two times of a schedule.")
+]
+Revision = Annotated[
+    int | None,
+    typer.Option(help="Change this revision only; the current one else."),
+]
+
+
+@app.command()
+def create(
+    tenant_id: TenantId,
+    *,
+    tier: Tier = None,
+    principal: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ARN", help="Who may call for it; may be repeated."),
+    ] = None,
+    weight: Weight = None,
+    schedules: Schedules = None,
+    payload_bytes: PayloadBytes = None,
+    min_interval_seconds: Interval = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a tenant."""
+    quotas = _quotas(schedules, payload_bytes, min_interval_seconds)
+    body = given(
+        {
+            "tenant_id": tenant_id,
+            "tier": tier,
+            "principals": principal,
+            "weight": weight,
+            "quotas": quotas,
+        }
+    )
+    show(_send("POST", TENANTS, body), _print_tenant, as_json=as_json)
+
+
+@app.command("list")
+def list_(*, as_json: AsJson = False) -> None:
+    """List all tenants."""
+    listed = pages(connect_api(PLATFORM_ENV_FILE), TENANTS, "tenants")
+    show(listed, _print_tenants, as_json=as_json)
+
+
+@app.command()
+def get(tenant_id: TenantId, *, as_json: AsJson = False) -> None:
+    """Show a tenant, its quotas and its state."""
+    show(_send("GET", _path(tenant_id)), _print_tenant, as_json=as_json)
+
+
+@app.command()
+def change(
+    tenant_id: TenantId,
+    *,
+    tier: Tier = None,
+    weight: Weight = None,
+    schedules: Schedules = None,
+    payload_bytes: PayloadBytes = None,
+    min_interval_seconds: Interval = None,
+    revision: Revision = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change a tenant's tier, weight or quotas."""
+    quotas = _quotas(schedules, payload_bytes, min_interval_seconds)
+    body = given({"tier": tier, "weight": weight, "quotas": quotas})
+    if not body:
+        raise typer.BadParameter("name something to change")
+    _change(tenant_id, body, revision, as_json=as_json)
+
+
+@app.command()
+def suspend(
+    tenant_id: TenantId,
+    *,
+    reason: Annotated[str, typer.Option(help="Why.")],
+    revision: Revision = None,
+    as_json: AsJson = False,
+) -> None:
+    """Refuse every call of a tenant; what it has scheduled goes on."""
+    body = {"state": "SUSPENDED", "reason": reason}
+    _change(tenant_id, body, revision, as_json=as_json)
+
+
+@app.command()
+def activate(
+    tenant_id: TenantId,
+    *,
+    reason: Annotated[str, typer.Option(help="Why.")] = "",
+    revision: Revision = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take a suspension back."""
+    body = {"state": "ACTIVE", "reason": reason}
+    _change(tenant_id, body, revision, as_json=as_json)
+
+
+@principals.command("list")
+def list_principals(tenant_id: TenantId, *, as_json: AsJson = False) -> None:
+    """List who may call for a tenant."""
+    answer = _send("GET", f"{_path(tenant_id)}/principals")
+    show(answer, _print_principals, as_json=as_json)
+
+
+@principals.command()
+def add(tenant_id: TenantId, arn: Arn, *, as_json: AsJson = False) -> None:
+    """Let one more role or user call for a tenant."""
+    answer = _send("PUT", _principal_path(tenant_id, arn))
+    show(answer, _print_principal, as_json=as_json)
+
+
+@principals.command()
+def remove(tenant_id: TenantId, arn: Arn, *, as_json: AsJson = False) -> None:
+    """Let a role or user no longer call for a tenant."""
+    answer = _send("DELETE", _principal_path(tenant_id, arn))
+    show(answer, _print_principal, as_json=as_json)
+
+
+def _send(method: str, path: str, body: object = None) -> Answer:
+    return connect_api(PLATFORM_ENV_FILE).send(method, path, body)
+
+
+def _change(
+    tenant_id: str, body: Mapping[str, Any], revision: int | None, *, as_json: bool
+) -> None:
+    api, path = connect_api(PLATFORM_ENV_FILE), _path(tenant_id)
+    headers = {"If-Match": current_tag(api, path, revision, as_json=as_json)}
+    answer = api.send("PATCH", path, body, headers)
+    show(answer, _print_tenant, as_json=as_json)
+
+
+def _path(tenant_id: str) -> str:
+    return f"{TENANTS}/{quote(tenant_id, safe='')}"
+
+
+def _principal_path(tenant_id: str, arn: str) -> str:
+    return f"{_path(tenant_id)}/principals/{quote(arn, safe='')}"
+
+
+def _quotas(
+    schedules: int | None, payload_bytes: int | None, min_interval_seconds: int | None
+) -> dict[str, int] | None:
+    quotas = {
+        "schedules": schedules,
+        "payload_bytes": payload_bytes,
+        "min_interval_seconds": min_interval_seconds,
+    }
+    return given(quotas) or None
+
+
+def _print_tenant(tenant: Mapping[str, Any]) -> None:
+    quotas = tenant["quotas"]
+    why = f": {tenant['reason']}" if tenant["reason"] else ""
+    print_facts(
+        ("tenant", tenant["tenant_id"]),
+        ("tier", tenant["tier"]),
+        ("state", f"{tenant['state']}{why}"),
+        ("schedules", quotas["schedules"]),
+        ("payload", f"{quotas['payload_bytes']} bytes"),
+        ("least interval", f"{quotas['min_interval_seconds']} s"),
+        ("weight", tenant["weight"]),
+        ("revision", tenant["revision"]),
+    )
+
+
+def _print_tenants(listed: Mapping[str, Any]) -> None:
+    columns = ("tenant_id", "tier", "state", "weight", "revision")
+    rows = [[each[name] for name in columns] for each in listed["tenants"]]
+    print_table(columns, rows)
+
+
+def _print_principals(listed: Mapping[str, Any]) -> None:
+    for each in listed["principals"]:
+        typer.echo(each)
+
+
+def _print_principal(registered: Mapping[str, Any]) -> None:
+    typer.echo(registered["principal"])

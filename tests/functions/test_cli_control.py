@@ -1,0 +1,148 @@
+"""`hourbell tenants`, `handlers` and `usage`, against the API's handler."""
+
+import io
+import json
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+import typer
+from hourbell.cli import client, handlers, tenants, usage
+from hourbell.domain.definition import Handler, Tenant, Tier
+from typer.testing import CliRunner, Result
+
+from tests.functions.conftest import Api
+from tests.functions.events import ANN, api_event
+
+PLATFORM = "arn:aws:sts::123456789012:assumed-role/platform/ops-1"
+EVE = "arn:aws:iam::222222222222:user/team/eve"
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(api: Api, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command as somebody, its requests answered by the handler."""
+    monkeypatch.setenv("HOURBELL_API_URL", "http://127.0.0.1:9/prod")
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    who = [ANN]
+
+    def send(
+        _self: client.Api,
+        method: str,
+        path: str,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> client.Answer:
+        url = urlsplit(path)
+        event = api_event(
+            method,
+            url.path,
+            body,
+            arn=who[0],
+            headers=headers,
+            query=parse_qs(url.query) or None,
+        )
+        with redirect_stdout(io.StringIO()):
+            answer = api.send(event)
+        return client.Answer(answer.status, answer.text)
+
+    monkeypatch.setattr(client.Api, "send", send)
+
+    def invoke(app: typer.Typer, *words: str, arn: str = PLATFORM) -> Result:
+        who[0] = arn
+        return CliRunner().invoke(app, words)
+
+    return invoke
+
+
+def document(result: Result) -> Any:
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_a_tenant_is_created_changed_and_shown(run: Run) -> None:
+    options = ("--tier", "basic", "--principal", EVE, "--schedules", "7", "--json")
+    created = document(run(tenants.app, "create", "north", *options))
+    assert (created["tier"], created["quotas"]["schedules"]) == ("basic", 7)
+    done = document(run(tenants.app, "change", "north", "--weight", "3", "--json"))
+    assert (done["weight"], done["revision"]) == (3, 2)
+    shown = run(tenants.app, "get", "north")
+    assert "north" in shown.stdout
+    assert "ACTIVE" in shown.stdout
+
+
+def test_a_change_may_name_its_revision(run: Run) -> None:
+    words = ("change", "acme", "--weight", "3", "--revision", "9")
+    refused = run(tenants.app, *words)
+    assert refused.exit_code == 1
+    assert "precondition_failed" in refused.stderr
+
+
+def test_a_change_of_nothing_or_nobody_is_refused(run: Run) -> None:
+    assert run(tenants.app, "change", "acme").exit_code == 2
+    nobody = run(tenants.app, "change", "nobody", "--weight", "3")
+    assert nobody.exit_code == 1
+    assert "not_found" in nobody.stderr
+
+
+def test_a_tenant_is_suspended_and_activated(run: Run) -> None:
+    suspended = run(tenants.app, "suspend", "acme", "--reason", "[unpaid]")
+    assert "SUSPENDED: [unpaid]" in suspended.stdout
+    refused = run(usage.app, arn=ANN)
+    assert refused.exit_code == 1
+    assert "tenant_suspended" in refused.stderr
+    active = document(run(tenants.app, "activate", "acme", "--json"))
+    assert (active["state"], active["reason"]) == ("ACTIVE", "")
+
+
+def test_principals_come_and_go(run: Run) -> None:
+    words = ("principals", "add", "acme", EVE)
+    assert run(tenants.app, *words).stdout == "222222222222:user/team/eve\n"
+    listed = run(tenants.app, "principals", "list", "acme")
+    assert "222222222222:user/team/eve" in listed.stdout.splitlines()
+    gone = document(run(tenants.app, "principals", "remove", "acme", EVE, "--json"))
+    assert gone["principal"] == unquote("222222222222:user/team/eve")
+
+
+def test_lists_have_all_pages(
+    run: Run, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "PAGE", 2)
+    for number in range(3):
+        api.world.directory.register_tenant(Tenant(f"n-{number}", Tier.BASIC), [])
+        api.world.directory.register_handler(Handler("acme", f"n-{number}"))
+    listed = document(run(tenants.app, "list", "--json"))["tenants"]
+    ids = [each["tenant_id"] for each in listed]
+    assert ids == ["acme", "dodo", "n-0", "n-1", "n-2", "zenith"]
+    found = document(run(handlers.app, "list", "--json", arn=ANN))["handlers"]
+    assert [each["name"] for each in found] == ["n-0", "n-1", "n-2", "ring"]
+    table = run(handlers.app, "list", arn=ANN).stdout
+    assert "n-2" in table
+    refused = run(tenants.app, "list", arn=ANN)
+    assert refused.exit_code == 1
+    assert "forbidden" in refused.stderr
+
+
+def test_a_handler_lives_from_registration_to_retirement(run: Run) -> None:
+    words = ("register", "bill", "--dispatch-rate", "9", "--description", "[bills]")
+    registered = run(handlers.app, *words, arn=ANN)
+    assert "9 a second" in registered.stdout
+    assert "[bills]" in registered.stdout
+    any_rate = ("change", "bill", "--any-rate", "--json")
+    assert document(run(handlers.app, *any_rate, arn=ANN))["dispatch_rate"] is None
+    assert run(handlers.app, "change", "bill", arn=ANN).exit_code == 2
+    retired = run(handlers.app, "retire", "bill", arn=ANN)
+    assert "RETIRED" in retired.stdout
+    restored = run(handlers.app, "restore", "bill", arn=ANN)
+    assert "ACTIVE" in restored.stdout
+    shown = run(handlers.app, "get", "bill", arn=ANN)
+    assert "shared" in shown.stdout
+
+
+def test_usage_is_a_table(run: Run) -> None:
+    shown = run(usage.app, arn=ANN).stdout
+    assert shown.startswith("acme, standard\n")
+    assert "schedules" in shown
