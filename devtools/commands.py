@@ -36,9 +36,10 @@ def up(arguments: list[str]) -> None:
 
 
 def down(arguments: list[str]) -> None:
-    """Stop the local stack."""
-    environments.ensure_venv()
+    """Stop the local stack, with the environment that is there, fresh or not."""
     program = environments.VENV / "bin/hourbell"
+    if not program.exists():
+        environments.ensure_venv()
     shell.become("down", [program, "local", "down", *arguments])
 
 
@@ -84,6 +85,18 @@ def bench(arguments: list[str]) -> None:
         raise shell.StepFailedError("bench", 2, f"name one of: {', '.join(known)}")
     prepare()
     shell.become("bench", [environments.PYTHON, "-m", f"loadtest.bench.{name}", *rest])
+
+
+def fuzz(arguments: list[str]) -> None:
+    """Send made-up requests to the API of a local stack of its own."""
+    prepare()
+    shell.become("fuzz", [environments.PYTHON, "-m", "loadtest.fuzz_api", *arguments])
+
+
+def schemas(arguments: list[str]) -> None:
+    """Write the OpenAPI document, or only say with `--check` whether it is current."""
+    environments.ensure_venv()
+    gate.schemas(arguments)
 
 
 def layers(arguments: list[str]) -> None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from devtools import locks, shell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 VENV = shell.ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
@@ -25,9 +25,17 @@ NODE_MODULES = shell.ROOT / "node_modules"
 PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input", "-qq")
 
 
+def base_python() -> Path:
+    """Return the installed interpreter, also when this one is a virtual environment's.
+
+    An environment made from another one's interpreter would go when that is made anew.
+    """
+    return Path(getattr(sys, "_base_executable", sys.executable)).resolve()
+
+
 def interpreter() -> str:
-    """Return what a new environment is bound to: this interpreter and its release."""
-    return f"{sys.executable} {sys.version}"
+    """Return what a new environment is bound to: the interpreter and its release."""
+    return f"{base_python()} {sys.version}"
 
 
 def ensure(
@@ -102,7 +110,7 @@ def ensure_engine() -> None:
 def _install(folder: Path, lock: locks.Lock) -> None:
     shell.run(
         f"make {folder.relative_to(shell.ROOT)}",
-        [sys.executable, "-m", "venv", "--clear", folder],
+        [base_python(), "-m", "venv", "--clear", folder],
     )
     # Without --no-compile the cold start is twice as long: most modules never run.
     shell.run(

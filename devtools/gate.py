@@ -42,6 +42,7 @@ def check(prepare: Callable[[], None]) -> None:
         lambda: shell.run("format", ["ruff", "format", "--check"]),
         lambda: shell.run("types", ["mypy"]),
         lambda: shell.run("imports", ["lint-imports", "--no-logo"]),
+        lambda: schemas(["--check"]),
         lambda: synth([]),
         covered_tests,
         check_coverage,
@@ -155,7 +156,31 @@ def synth(arguments: list[str]) -> None:
             *("cdk", "synth", "--quiet", "--no-notices", "--no-version-reporting"),
             *("--no-lookups", "--app", "python app.py", *arguments),
         ],
+        retell=synth_line,
     )
+
+
+def synth_line(line: str) -> str | None:
+    """Return what to say for a line of `cdk synth`, which praises paths and asks back.
+
+    It ends well only when no rule found anything: app.py runs cdk-nag.
+    """
+    if line.startswith("Supply a stack id"):
+        return None
+    told, _, folder = line.partition("Successfully synthesized to ")
+    if told or not folder:
+        return line
+    path = os.path.relpath(folder, shell.ROOT)
+    return f"Templates are in {path}; cdk-nag found nothing unacknowledged."
+
+
+def schemas(arguments: list[str]) -> None:
+    """Write schemas/openapi.json from the routes, or check that it is current.
+
+    Raises:
+        StepFailedError: It is stale, or breaks clients of the last release.
+    """
+    shell.run("schemas", ["python", "-m", "devtools.openapi", *arguments])
 
 
 def pytest(step: str, arguments: Iterable[str], workers: str = WORKERS) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCAL = ROOT / ".local"
@@ -65,9 +65,19 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def run(
-    step: str, command: Sequence[str | Path], extra: Mapping[str, str] | None = None
+    step: str,
+    command: Sequence[str | Path],
+    extra: Mapping[str, str] | None = None,
+    *,
+    retell: Callable[[str], str | None] | None = None,
 ) -> None:
     """Run a program in the project's folder and wait for it.
+
+    Args:
+        step: what to call it.
+        command: the program and its arguments.
+        extra: more environment.
+        retell: what to say for each line of its standard error; None is nothing.
 
     Raises:
         StepFailedError: The program could not start (code 127) or did not return 0.
@@ -78,11 +88,20 @@ def run(
         # Open locks go with it: should this process be killed, the child still holds
         # them, and nobody clears away the folder that it writes to.
         child = subprocess.Popen(
-            words, cwd=ROOT, env=environment(extra), close_fds=False
+            words,
+            cwd=ROOT,
+            env=environment(extra),
+            close_fds=False,
+            stderr=subprocess.PIPE if retell else None,
+            text=True,
         )
     except FileNotFoundError as error:
         raise StepFailedError(step, 127, f"{words[0]} was not found") from error
     try:
+        for line in child.stderr or ():
+            told = retell(line.rstrip("\n")) if retell else None
+            if told is not None:
+                print(told, file=sys.stderr, flush=True)
         code = child.wait()
     except KeyboardInterrupt:
         # The terminal has told the child too: let it put its things away.

@@ -36,7 +36,7 @@ from hourbell.domain.occurrence import Lane, Occurrence, State
 from hourbell.domain.schedule import Timing
 from hourbell.domain.shards import ShardMap
 from hourbell.usecases.create_schedule import NewSchedule, Registry, create_schedule
-from hourbell.usecases.identify import identify
+from hourbell.usecases.identify import admit_tenant, identify
 from hourbell.usecases.materialize import Plane
 from hourbell.usecases.relay import Outbox, relay_rows
 from hourbell.usecases.scan import run_pass
@@ -148,7 +148,8 @@ class World:
         usage = Usage()
         with self._measured(usage):
             for number in range(schedules):
-                caller = identify(self._directory, f"{USER}-{number % len(Tier)}")
+                arn = f"{USER}-{number % len(Tier)}"
+                caller = admit_tenant(identify(self._directory, arn))
                 timing = Timing("* * * * *", "America/New_York")
                 request = NewSchedule(f"bench-{number}", timing, "send", "0" * 64)
                 create_schedule(registry, caller, request, self._clock.now())

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -164,7 +164,7 @@ def show(name: str, measured: Measurement) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the bench; return 1 when packed writes cost more than allowed."""
     parser = argparse.ArgumentParser(prog="bench writes", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="figures as last line")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--schedules", type=int, default=SCHEDULES)
     parser.add_argument("--minutes", type=int, default=MINUTES)
     options = parser.parse_args(arguments)
@@ -177,12 +177,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except LocalStackError as error:
         print(error.explain(), file=sys.stderr)
         return error.exit_code
-    show("Packed conditional writes", packed)
-    show("The same with transactions", transacted)
     ratio = transacted.write_units / packed.write_units
     within = packed.write_units <= LIMIT
-    print(f"\ntransactions cost {ratio:.2f} times as much; limit {LIMIT}: ", end="")
-    print("kept" if within else "BROKEN")
+    # With --json, standard output is for programs.
+    with redirect_stdout(sys.stderr if options.json else sys.stdout):
+        show("Packed conditional writes", packed)
+        show("The same with transactions", transacted)
+        print(f"\ntransactions cost {ratio:.2f} times as much; limit {LIMIT}: ", end="")
+        print("kept" if within else "BROKEN")
     if options.json:
         figures = packed.as_dict() | {
             "limit": LIMIT,
