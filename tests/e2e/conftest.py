@@ -17,6 +17,7 @@ from hourbell.local.stack import StackInfo, running
 from hourbell.local.state import load_state
 from hourbell.local.supervisor import Options
 
+from tests.e2e.api_world import ApiWorld, api_world_in
 from tests.e2e.probe.assembly import write_assembly
 
 WAIT_SECONDS = 30.0
@@ -123,3 +124,10 @@ def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
             return False
         time.sleep(0.05)
     return True
+
+
+@pytest.fixture(scope="session")
+def api_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiWorld]:
+    """Give one deployed stack to all tests of the API."""
+    with api_world_in(tmp_path_factory.mktemp("api")) as world:
+        yield world

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from rich.console import Console
+from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
@@ -51,7 +52,7 @@ def print_report(verdict: Verdict, zone: str, console: Console) -> None:
     """Print table, faults and summary."""
     console.print()
     with_ids = console.width >= WIDE
-    console.print(closing_table(verdict, zone, with_ids=with_ids))
+    _print_trimmed(closing_table(verdict, zone, with_ids=with_ids), console)
     for title, lines in _complaints(verdict):
         console.print(Text(f"{title} ({len(lines)}):", style="bold red"))
         for line in lines[:MAX_LISTED]:
@@ -59,6 +60,16 @@ def print_report(verdict: Verdict, zone: str, console: Console) -> None:
         if len(lines) > MAX_LISTED:
             console.print(Text(f"  ... and {len(lines) - MAX_LISTED} more"))
     console.print(_summary(verdict))
+
+
+def _print_trimmed(table: Table, console: Console) -> None:
+    """Print a table whose lines end with their text: it is copied into reports."""
+    for line in console.render_lines(table, pad=False):
+        while line and not line[-1].text.strip():
+            line.pop()
+        if line:
+            line[-1] = Segment(line[-1].text.rstrip(), line[-1].style)
+        console.print(Segments([*line, Segment.line()]))
 
 
 def _single(outcome: Outcome, zone: ZoneInfo, *, with_id: bool) -> list[str | Text]:
@@ -73,9 +84,9 @@ def _single(outcome: Outcome, zone: ZoneInfo, *, with_id: bool) -> list[str | Te
 
 def _burst(outcomes: Sequence[Outcome], zone: ZoneInfo) -> list[str | Text]:
     first = outcomes[0].expected
-    what = Text(f"{len(outcomes)} at once", style="bold")
+    tenant = first.order.customer.tenant_id
+    what = Text(f"{len(outcomes)} at once, of {tenant}", style="bold")
     what.append(f"\n{first.order.queue}", style="not bold dim")
-    what.append(f"\n{first.order.customer.tenant_id}", style="not bold dim")
     arrivals = [o.received_at for o in outcomes if o.received_at is not None]
     received: str | Text = Text("none", style="bold red")
     if arrivals:

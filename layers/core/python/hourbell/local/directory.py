@@ -62,6 +62,11 @@ class StackDirectory:
         return self.root / "env"
 
     @property
+    def platform_file(self) -> Path:
+        """Return the same for the platform role (mode 0600)."""
+        return self.root / "platform.env"
+
+    @property
     def lock_file(self) -> Path:
         """Return the file whose lock the supervisor holds while it lives."""
         return self.root / "run" / _KEPT
@@ -86,8 +91,7 @@ class StackDirectory:
         Only the stack's own entries go: the folder may hold other things, as the
         project's `.local` does.
         """
-        for file in (self.state_file, self.env_file):
-            file.unlink(missing_ok=True)
+        self.forget()
         shutil.rmtree(self.logs, ignore_errors=True)
         if self.run.is_dir():
             for entry in self.run.iterdir():
@@ -96,6 +100,11 @@ class StackDirectory:
         for folder in ("tmp", "home", "state", "s3"):
             (self.run / folder).mkdir(parents=True, exist_ok=True)
         self.logs.mkdir(parents=True, exist_ok=True)
+
+    def forget(self) -> None:
+        """Remove what is written down about a stack that is no more."""
+        for file in (self.state_file, self.env_file, self.platform_file):
+            file.unlink(missing_ok=True)
 
     def is_locked(self) -> bool:
         """Return whether a supervisor lives in this directory."""
@@ -122,7 +131,7 @@ class StackDirectory:
             except BlockingIOError as error:
                 raise AlreadyRunning(
                     f"A local stack already runs in {self.root}.",
-                    hint="hourbell local status, or hourbell local down",
+                    hint=f"hourbell local down --dir {self.root}",
                 ) from error
             yield
 

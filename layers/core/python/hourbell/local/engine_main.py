@@ -1,23 +1,37 @@
-"""Start the engine with a repair: PartiQL writes reach the stream, as on AWS.
+"""Start the engine with two repairs, and one line less in its log.
 
     <engine's python> engine_main.py
 
-The engine writes stream records for PutItem, UpdateItem and transactions, none for
-PartiQL. This file is run by path under the engine's own interpreter, where Hourbell
-is not installed; it imports the engine and nothing of ours.
+Its log is without a warning about a package that only services we do not use need.
+PartiQL writes reach the stream: the engine writes stream records for PutItem,
+UpdateItem and transactions only. And an encoded slash in the path of an API's request
+is a part of a name, as on AWS: the engine takes it for one between names.
+
+This file is run by path under the engine's own interpreter, where Hourbell is not
+installed; it imports the engine and nothing of ours.
 """
 
 import importlib
-from collections.abc import Callable
+import logging
+import re
+from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import unquote
 
 SERVICE = "ministack.services.dynamodb"
+SERVER = "ministack.app"
+API_PREFIX = "/_aws/execute-api/"
 NO_SORT_KEY = "__no_sort__"  # what the engine files items without one under
 EVENTS = {
     "_partiql_insert": "INSERT",
     "_partiql_update": "MODIFY",
     "_partiql_delete": "REMOVE",
 }
+
+
+def is_of_interest(record: logging.LogRecord) -> bool:
+    """Return whether a line of the engine's KMS says anything about this stack."""
+    return "cryptography package not installed" not in record.getMessage()
 
 
 def repair(service: Any) -> None:
@@ -60,6 +74,24 @@ def item_of(service: Any, table: dict[str, Any], parsed: dict[str, Any]) -> Any:
     return table["items"].get(partition, {}).get(sort)
 
 
+def keeping_slashes(
+    app: Callable[..., Awaitable[None]],
+) -> Callable[..., Awaitable[None]]:
+    """Return an ASGI app in whose APIs an encoded slash stays encoded."""
+
+    async def kept(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        if str(scope.get("path", "")).startswith(API_PREFIX) and scope.get("raw_path"):
+            raw = scope["raw_path"].decode("ascii")
+            path = unquote(re.sub("%2f", "%252F", raw, flags=re.IGNORECASE))
+            scope = {**scope, "path": path}
+        await app(scope, receive, send)
+
+    return kept
+
+
 if __name__ == "__main__":
+    logging.getLogger("kms").addFilter(is_of_interest)
     repair(importlib.import_module(SERVICE))
-    importlib.import_module("ministack.app").main()
+    server: Any = importlib.import_module(SERVER)
+    server.app = keeping_slashes(server.app)
+    server.main()

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hourbell.local.engine import ACCOUNT
 from hourbell.local.state import Credentials
 
 if TYPE_CHECKING:
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 __all__ = ["Credentials", "create_user", "invoke_api_policy", "operator_policy"]
 
 OPERATOR = "hourbell-operator"
+# Administers tenants; the templates are told so.
+PLATFORM = "hourbell-platform"
 OPERATOR_ACTIONS = {
     "sqs": (
         "ReceiveMessage",
@@ -48,6 +51,11 @@ OPERATOR_ACTIONS = {
     "logs": ("DescribeLogGroups", "DescribeLogStreams", "FilterLogEvents"),
     "cloudformation": ("DescribeStacks", "ListStacks", "DescribeStackResources"),
 }
+
+
+def platform_arn() -> str:
+    """Return the ARN of the user that administers tenants."""
+    return f"arn:aws:iam::{ACCOUNT}:user/{PLATFORM}"
 
 
 def allow(actions: Sequence[str], resources: Sequence[str] = ("*",)) -> dict[str, Any]:

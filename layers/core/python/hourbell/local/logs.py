@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 if TYPE_CHECKING:
     import boto3
 
+PROCESSES = ("engine", "pump", "synth")
 FOLLOW_SECONDS = 0.5
 OVERLAP_MS = 5_000  # a call's lines carry the time of its end, but may come late
 

@@ -70,7 +70,7 @@ def start_detached(
     if directory.is_locked():
         raise AlreadyRunning(
             f"A local stack already runs in {directory.root}.",
-            hint="hourbell local status, or hourbell local down",
+            hint=f"hourbell local down --dir {directory.root}",
         )
     directory.root.mkdir(parents=True, exist_ok=True)
     directory.state_file.unlink(missing_ok=True)

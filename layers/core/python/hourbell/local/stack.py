@@ -18,6 +18,7 @@ from hourbell.local import iam
 from hourbell.local.directory import StackDirectory, project_root
 from hourbell.local.errors import LocalStackError, NotRunning
 from hourbell.local.logs import (
+    PROCESSES,
     follow_file,
     follow_function,
     function_log,
@@ -32,7 +33,13 @@ from hourbell.local.processes import (
     wait_gone,
 )
 from hourbell.local.progress import Reporter, Silent
-from hourbell.local.state import READY, Credentials, StackState, load_state
+from hourbell.local.state import (
+    READY,
+    Credentials,
+    StackState,
+    load_state,
+    parse_environment,
+)
 from hourbell.local.supervisor import Options, Supervisor
 
 if TYPE_CHECKING:
@@ -149,6 +156,17 @@ class StackInfo:
             raise NotRunning("The stack is not deployed yet.")
         return session_for(state.endpoint_url, state.region, state.operator)
 
+    @property
+    def platform_keys(self) -> Credentials:
+        """Return the keys of the platform role's user, which administers tenants."""
+        written = self.directory.platform_file.read_text(encoding="utf-8")
+        found = parse_environment(written)
+        return Credentials(
+            found["AWS_ACCESS_KEY_ID"],
+            found["AWS_SECRET_ACCESS_KEY"],
+            iam.platform_arn(),
+        )
+
     def session_of(self, keys: Credentials) -> "boto3.Session":
         """Return a session of any user of this stack."""
         state = self.state
@@ -170,6 +188,11 @@ class StackInfo:
         """Return the log lines of a function, oldest first."""
         group = self.state.functions[function]
         return [line.text for line in function_log(self.admin_session(), group)]
+
+    def log_names(self) -> list[str]:
+        """Return what has a log: processes that ran, then all functions."""
+        ran = [name for name in PROCESSES if self.directory.log(name).is_file()]
+        return [*ran, *sorted(self.state.functions)]
 
     def log_lines(self, name: str) -> list[str]:
         """Return the lines of a process or a function, whichever has this name.
@@ -202,7 +225,7 @@ class StackInfo:
         if len(matching) != 1:
             raise NotRunning(
                 f"No log is named {name!r}.",
-                hint=f"one of: engine, pump, synth, {', '.join(sorted(known))}",
+                hint=f"one of: {', '.join(self.log_names())}",
             )
         return matching[0]
 
@@ -303,6 +326,5 @@ def take_down(place: StackDirectory) -> int:
         if wait_gone([state.supervisor_pid], STOP_SECONDS):
             signal_process(state.supervisor_pid, signal.SIGKILL)
     killed = kill_stack(state.stack_id)
-    place.state_file.unlink(missing_ok=True)
-    place.env_file.unlink(missing_ok=True)
+    place.forget()
     return killed

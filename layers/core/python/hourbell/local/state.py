@@ -92,6 +92,11 @@ def load_state(directory: StackDirectory) -> StackState:
     return StackState(**members)
 
 
+def is_known(directory: StackDirectory) -> bool:
+    """Return whether a stack lives here, or left something that tells of it."""
+    return directory.state_file.is_file() or directory.is_locked()
+
+
 def environment_lines(state: StackState) -> dict[str, str]:
     """Return what `.local/env` assigns: endpoints, operator keys, names."""
     operator = state.operator or Credentials("", "", "")

@@ -34,6 +34,7 @@ from hourbell.local.processes import (
 )
 from hourbell.local.progress import Reporter
 from hourbell.local.pump_config import PumpConfig, mappings_of, save_config
+from hourbell.local.seed import seed
 from hourbell.local.state import (
     FAILED,
     READY,
@@ -121,8 +122,7 @@ class Supervisor:
             return
         self._take_down()
         if not self.failed.is_set():
-            self._directory.state_file.unlink(missing_ok=True)
-            self._directory.env_file.unlink(missing_ok=True)
+            self._directory.forget()
 
     def _start(self) -> StackState:
         self._remove_leftovers()
@@ -140,6 +140,7 @@ class Supervisor:
             self._await_pump()
         operator = iam.create_user(session, iam.OPERATOR, iam.operator_policy())
         state = describe(state, session, deployment, engine.endpoint_url)
+        seed(self._directory, state, session, operator)
         state = state.change(
             status=READY, operator=operator, pump_pid=self._pump and self._pump.pid
         )

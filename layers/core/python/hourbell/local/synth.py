@@ -9,7 +9,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from hourbell.local.directory import exclusive
+from hourbell.local.engine import ACCOUNT
 from hourbell.local.errors import LocalStackError, NotPrepared
+from hourbell.local.iam import platform_arn
 from hourbell.local.processes import start_guarded
 
 LAYER = Path("layers/dependencies/build/local")
@@ -23,7 +25,12 @@ UNPACKAGED = (
 )
 SYNTH_SECONDS = 300.0
 IGNORED = ("__pycache__", ".pyc", ".egg-info", ".mypy_cache", ".ruff_cache")
-CONTEXT = {"platform": "local"}
+CONTEXT = {
+    "platform": "local",
+    "platform_principals": platform_arn(),
+    # Any queue of the engine that is not the stack's own.
+    "external_queue_arns": f"arn:aws:sqs:*:{ACCOUNT}:*",
+}
 # Version notices of the CDK's JavaScript bridge; they say nothing about the app.
 QUIET = {
     "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "1",

@@ -1,0 +1,25 @@
+"""Whatever is sent to the deployed API, its answers are those of the document."""
+
+import pytest
+
+from loadtest.fuzz_api import fuzz, report
+from tests.e2e.api_world import ApiWorld
+
+pytestmark = [pytest.mark.e2e, pytest.mark.engine]
+
+CASES = 300
+# Of the document's routes, all of which must be got through to.
+MOST_UNANSWERED = 3
+
+
+def test_no_answer_is_undocumented(api_world: ApiWorld) -> None:
+    tally = fuzz(api_world.stack, CASES)
+    assert not tally.failures, report(tally)
+    assert not tally.forbidden, report(tally)
+    assert tally.cases >= CASES
+    refused = [
+        route
+        for route, statuses in tally.routes.items()
+        if not any(status < 300 for status in statuses)
+    ]
+    assert len(refused) <= MOST_UNANSWERED, report(tally)
