@@ -12,7 +12,7 @@ from hourbell.domain.definition import (
     Version,
     VersionRef,
 )
-from hourbell.domain.errors import InvalidInput
+from hourbell.domain.errors import InvalidInput, Permanent
 from hourbell.domain.occurrence import (
     CancelReason,
     Occurrence,
@@ -26,7 +26,7 @@ from hourbell.domain.schedule import matches, next_planned
 from hourbell.domain.shards import ShardMap
 from hourbell.domain.zones import TZDB_VERSION
 from hourbell.usecases.ports import Change, Directory, Schedules, Timeline, Write
-from hourbell.usecases.version_reads import read_versions
+from hourbell.usecases.version_reads import read_versions, stopped_version
 
 # The most rows that one call takes through the steps. What is left stays PLANNED
 # and is found by the next pass.
@@ -256,11 +256,23 @@ def ending(version: Version) -> CancelReason:
 def _judged(
     plane: Plane, row: Occurrence, version: Version | None, now: datetime
 ) -> _Case | None:
-    """Judge a row; None when its version's rules make no sense to this release."""
+    """Judge a row; None when its version or rules make no sense to this release."""
     try:
-        return _judge(plane, row, version, now)
-    except InvalidInput:
+        case = _judge(plane, row, version, now)
+        return _stopped_later(plane, case)
+    except (InvalidInput, Permanent):
         return None
+
+
+def _stopped_later(plane: Plane, case: _Case) -> _Case:
+    """Cancel what an edit left to its version when a later change stopped it all."""
+    version = case.version
+    if version is None or case.verdict is not None or version.effective_to is None:
+        return case
+    stopped = stopped_version(plane.schedules, version)
+    if stopped is None:
+        return case
+    return _Case(case.row, version, None, ending(stopped))
 
 
 def _judge(

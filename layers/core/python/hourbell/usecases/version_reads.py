@@ -6,6 +6,9 @@ from hourbell.domain.definition import Version, VersionRef
 from hourbell.domain.errors import Permanent
 from hourbell.usecases.ports import Schedules
 
+# How many versions after a row's own are looked at for a pause or a cancel.
+MAX_SUCCESSORS = 100
+
 
 def read_versions(
     schedules: Schedules, refs: Iterable[VersionRef], *, consistent: bool
@@ -37,3 +40,22 @@ def _one_by_one(
         except Permanent:
             faulty.add(ref)
     return found, frozenset(faulty)
+
+
+def stopped_version(schedules: Schedules, version: Version) -> Version | None:
+    """Return the first version from this one on that a pause or a cancel ended.
+
+    A pause reaches every unsent row, also of versions that an edit had ended before.
+
+    Raises:
+        Transient, Permanent: as `Schedules.versions`.
+    """
+    current: Version | None = version
+    for _ in range(MAX_SUCCESSORS):
+        if current is None or current.ends_at is None:
+            return None
+        if current.is_stopped:
+            return current
+        ref = VersionRef(current.schedule_id, current.version + 1)
+        current = schedules.versions([ref], consistent=True).get(ref)
+    return None
