@@ -68,6 +68,7 @@ class TestUpdate:
         assert answer.headers["Content-Type"] == "application/json"
         body = answer.body
         assert body.pop("already_dispatched") == []
+        assert body.pop("finished")
         assert body == bell | {
             "expression": "30 8 * * *",
             "zone": "Europe/Berlin",
@@ -115,7 +116,7 @@ class TestUpdate:
     ) -> None:
         answer = patch(api, bell["schedule_id"], fields, if_match='"1"')
         assert (answer.status, answer.headers["ETag"]) == (200, '"1"')
-        assert answer.body == bell | {"already_dispatched": []}
+        assert answer.body == bell | {"already_dispatched": [], "finished": True}
 
     def test_a_rate_counts_on_unless_it_changes(self, api: Api) -> None:
         made = create(api, expression="rate(10 minutes)")
@@ -336,7 +337,7 @@ class TestPause:
         answer = act(api, bell["schedule_id"], verb, {"reason": "again"})
         assert answer.status == 200
         assert answer.headers["ETag"] == before.headers["ETag"]
-        assert answer.body == before.body | {"already_dispatched": []}
+        assert answer.body == before.body | {"already_dispatched": [], "finished": True}
 
     @pytest.mark.parametrize("verb", ["pause", "resume"])
     def test_a_canceled_one_stays(self, api: Api, bell: Any, verb: str) -> None:

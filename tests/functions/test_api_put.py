@@ -42,7 +42,7 @@ def test_the_same_again_changes_nothing(api: Api) -> None:
     again = put(api, "bell", FIELDS | {"payload": {"n": 1}, "zone": "UTC"})
     assert again.status == 200
     assert again.headers["ETag"] == '"1"'
-    assert again.body == first.body | {"already_dispatched": []}
+    assert again.body == first.body | {"already_dispatched": [], "finished": True}
 
 
 def test_a_rate_that_stays_counts_on(api: Api) -> None:

@@ -308,34 +308,3 @@ def test_a_first_row_that_cannot_be_materialized_at_once_is_found_by_a_pass() ->
     assert times(world.rows(State.PLANNED)) == [START + MINUTE]
     world.scan()
     assert times(world.rows(State.SCHEDULED)) == [START + n * MINUTE for n in (1, 2, 3)]
-
-
-@pytest.mark.parametrize(("stop", "reason"), [(pause, "PAUSED"), (cancel, "CANCELED")])
-def test_a_stop_reaches_the_backlog_of_versions_that_an_edit_had_ended(
-    stop: Any, reason: str
-) -> None:
-    world = World()
-    row = world.add(EVERY_MINUTE)
-    world.clock.advance(timedelta(minutes=10))
-    for payload in ("2", "3"):
-        schedule = current(world, row)
-        change(world, schedule, replace(schedule.definition, payload_json=payload))
-    world.store.take_stream()
-    world.clock.advance(SECOND)
-    stop(world.changes, caller(world), row.schedule_id, world.clock.now())
-    world.scan()
-    old = [r for r in world.store.all_rows() if r.version == 1]
-    assert {(r.state, r.reason) for r in old} == {(State.CANCELED, reason)}
-
-
-def test_an_edit_alone_stops_no_backlog() -> None:
-    world = World()
-    row = world.add(EVERY_MINUTE)
-    world.clock.advance(timedelta(minutes=10))
-    for payload in ("2", "3"):
-        schedule = current(world, row)
-        change(world, schedule, replace(schedule.definition, payload_json=payload))
-    world.scan()
-    old = [r for r in world.store.all_rows() if r.version == 1]
-    assert State.CANCELED not in {r.state for r in old}
-    assert len(old) >= 10

@@ -12,7 +12,7 @@ from hourbell.usecases.change_schedule import cancel, pause
 from hourbell.usecases.ports import Write
 from hourbell.usecases.run_now import Started, run_now
 
-from tests.unit.usecases.test_change_schedule import caller
+from tests.unit.usecases.test_change_schedule import caller, change, current
 from tests.unit.usecases.world import MINUTE, SECOND, START, World, times
 
 HOURLY = Timing("0 * * * *")
@@ -65,14 +65,25 @@ def test_two_keys_in_one_second_are_two_runs() -> None:
     assert len(ids) == 2
 
 
-def test_a_run_keeps_its_place_when_the_version_has_ended_since() -> None:
+def test_a_run_keeps_its_place_when_an_edit_has_ended_its_version_since() -> None:
     world = World()
     row = world.add(HOURLY)
     started = run(world, row).occurrence
     world.clock.advance(SECOND)
-    pause(world.changes, caller(world), row.schedule_id, world.clock.now())
+    schedule = current(world, row)
+    change(world, schedule, replace(schedule.definition, payload_json="2"))
     world.relay_stream()
     assert world.rows(State.ENQUEUED)[0].occurrence_id == started.occurrence_id
+
+
+def test_a_pause_reaches_a_run_that_is_not_sent_yet() -> None:
+    world = World()
+    row = world.add(HOURLY)
+    run(world, row)
+    world.clock.advance(SECOND)
+    pause(world.changes, caller(world), row.schedule_id, world.clock.now())
+    world.relay_stream()
+    assert world.queues.accepted == []
 
 
 def test_a_paused_schedule_can_be_run_and_a_canceled_one_not() -> None:

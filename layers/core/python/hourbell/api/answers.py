@@ -23,6 +23,7 @@ from hourbell.domain.definition import (
 from hourbell.domain.instants import format_instant
 from hourbell.domain.occurrence import Occurrence, State
 from hourbell.domain.zones import TZDB_VERSION, Fold, Gap, zone
+from hourbell.usecases.change_schedule import Changed
 from hourbell.usecases.create_schedule import Created, Rehearsal
 from hourbell.usecases.get_schedule import EXPIRED, NONE, Due, ScheduleView
 from hourbell.usecases.ports import Listing
@@ -123,10 +124,12 @@ class RunAnswer(OccurrenceAnswer):
 class ChangeAnswer(ScheduleAnswer):
     """A schedule after a change, and what the change came too late for.
 
-    `already_dispatched`: ids of occurrences after the change that run all the same.
+    `already_dispatched`: ids of occurrences after the change that run all the same;
+    not known yet while `finished` is false: then the next pass finishes the change.
     """
 
     already_dispatched: list[str]
+    finished: bool
 
 
 class EntryAnswer(Answer):
@@ -231,12 +234,13 @@ def view_answer(view: ScheduleView) -> ScheduleAnswer:
     return _schedule(view.schedule, view.version.tzdb, view.next_run_at, view.latest)
 
 
-def change_answer(
-    view: ScheduleView, already_dispatched: Sequence[str]
-) -> ChangeAnswer:
+def change_answer(view: ScheduleView, changed: Changed) -> ChangeAnswer:
     """Return the answer to a change."""
-    members = dict(view_answer(view))
-    return ChangeAnswer(**members, already_dispatched=list(already_dispatched))
+    return ChangeAnswer(
+        **dict(view_answer(view)),
+        already_dispatched=list(changed.already_dispatched),
+        finished=changed.finished,
+    )
 
 
 def run_answer(started: Started, zone_name: str) -> RunAnswer:

@@ -208,5 +208,5 @@ def _answer_changed(call: Call, changed: Changed) -> Response[str]:
     if not changed.finished:
         logger.warning("left to the next pass", schedule_id=schedule.schedule_id)
     view = view_of(bootstrap.api_ports().library, schedule, call.now)
-    document = change_answer(view, changed.already_dispatched)
+    document = change_answer(view, changed)
     return answer(HTTPStatus.OK, document.text, entity_tag(schedule.revision))

@@ -117,7 +117,8 @@ def edit(
     )
     if definition == schedule.definition:
         return _relabel(changes, schedule, labeled)
-    validate(definition.timing, now)
+    if definition.timing != schedule.definition.timing:
+        validate(definition.timing, now)
     edited = replace(labeled, definition=definition)
     return _succeed(changes, caller, schedule, edited, now, reason)
 
@@ -213,7 +214,7 @@ def _become(
         if revision is not None and schedule.revision != revision:
             raise stale(schedule.revision)
         if schedule.state is state:
-            return Changed(schedule, changed=False)
+            return _unchanged(schedule)
         _refuse_canceled(schedule)
         wanted = replace(
             schedule, state=state, revision=schedule.revision + 1, updated_at=now
@@ -226,6 +227,11 @@ def _become(
     raise Transient(f"{schedule_id} is changed by others all the time")
 
 
+def _unchanged(schedule: Schedule) -> Changed:
+    """Answer what is like that already; an open handover is not called finished."""
+    return Changed(schedule, changed=False, finished=not schedule.handover)
+
+
 def _refuse_canceled(schedule: Schedule) -> None:
     if schedule.state is ScheduleState.CANCELED:
         raise Conflict("The schedule is canceled.", code="schedule_canceled")
@@ -235,7 +241,7 @@ def _relabel(changes: Changes, schedule: Schedule, labeled: Schedule) -> Changed
     """Store description and tags where they differ."""
     same = (schedule.description, schedule.tags) == (labeled.description, labeled.tags)
     if same:
-        return Changed(schedule, changed=False)
+        return _unchanged(schedule)
     answer = changes.plane.schedules.relabel(labeled, revision=schedule.revision)
     if answer is Write.APPLIED:
         return Changed(labeled)

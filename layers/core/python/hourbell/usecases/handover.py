@@ -18,7 +18,7 @@ from hourbell.domain.definition import (
     VersionRef,
 )
 from hourbell.domain.dispatch import Dispatch, DispatchState
-from hourbell.domain.errors import Transient
+from hourbell.domain.errors import InvalidInput, Transient
 from hourbell.domain.occurrence import (
     TRANSITIONS,
     Occurrence,
@@ -123,10 +123,14 @@ def _hand_over(
     now: datetime,
 ) -> Version:
     walk = _walk_back(plane, ended, rows, now)
+    taken_over = _effective_from(ended, walk.standing)
+    if _times_ahead(plane, ended, now) is None:
+        # What stands cannot be looked up, so all that may stand is left to it.
+        taken_over = max(taken_over, _reach(plane, ended, now) + TICK)
     heir = replace(
         version,
-        effective_from=_effective_from(ended, walk.standing),
-        base_sequence=walk.sequence,
+        effective_from=taken_over,
+        base_sequence=walk.sequence if _goes_on_counting(ended, version) else 0,
     )
     first = _first(plane, heir, now)
     if plane.schedules.take_over(heir, ended.ref, first) is Write.APPLIED:
@@ -147,13 +151,7 @@ def rows_ahead(plane: Plane, ended: Version, now: datetime) -> dict[RowKey, Occu
     Rows can have left PLANNED up to the horizon of whoever did it, by a clock that
     may be ahead. The first time beyond is looked at too: it is the cursor.
     """
-    if ended.state is not ScheduleState.ACTIVE or ended.ends_at is None:
-        return {}
-    after = max(ended.ends_at, (ended.effective_from or ended.ends_at) - TICK)
-    reach = max(now, ended.ends_at) + plane.horizon + 2 * CLOCK_SKEW
-    times = upcoming(ended.definition.timing, after)
-    near = list(takewhile(lambda instant: instant <= reach, times))
-    beyond = islice(upcoming(ended.definition.timing, near[-1] if near else after), 1)
+    times = _times_ahead(plane, ended, now)
     keys = [
         row_key(
             ended.schedule_id,
@@ -161,10 +159,35 @@ def rows_ahead(plane: Plane, ended: Version, now: datetime) -> dict[RowKey, Occu
             instant,
             plane.shard_map.shard_of(ended.schedule_id, instant),
         )
-        for instant in (*near, *beyond)
+        for instant in times or ()
     ]
-    found = plane.timeline.read(keys)
+    found = plane.timeline.read(keys) if keys else {}
     return {key: found[key] for key in keys if key in found}
+
+
+def _times_ahead(
+    plane: Plane, ended: Version, now: datetime
+) -> tuple[datetime, ...] | None:
+    """Return the ended version's times that may have rows after the change.
+
+    None when its rules make no sense to this release, such as a zone that is gone.
+    """
+    if ended.state is not ScheduleState.ACTIVE or ended.ends_at is None:
+        return ()
+    after = max(ended.ends_at, (ended.effective_from or ended.ends_at) - TICK)
+    reach = _reach(plane, ended, now)
+    try:
+        times = upcoming(ended.definition.timing, after)
+        near = tuple(takewhile(lambda instant: instant <= reach, times))
+        last = near[-1] if near else after
+        return (*near, *islice(upcoming(ended.definition.timing, last), 1))
+    except InvalidInput:
+        return None
+
+
+def _reach(plane: Plane, ended: Version, now: datetime) -> datetime:
+    """Return how far ahead rows of the ended version can have left PLANNED."""
+    return max(now, ended.ends_at or now) + plane.horizon + 2 * CLOCK_SKEW
 
 
 def _walk_back(
@@ -218,11 +241,20 @@ def _counted(ended: Version) -> int:
         return counted
     if ended.effective_from is None or ended.ends_at is None:
         return counted
-    for instant in upcoming(ended.definition.timing, ended.effective_from - TICK):
-        if counted >= limit or instant > ended.ends_at:
-            break
-        counted += 1
+    try:
+        for instant in upcoming(ended.definition.timing, ended.effective_from - TICK):
+            if counted >= limit or instant > ended.ends_at:
+                break
+            counted += 1
+    except InvalidInput:
+        return counted
     return counted
+
+
+def _goes_on_counting(ended: Version, version: Version) -> bool:
+    """Whether `max_occurrences` is the same, so that it counts over the change."""
+    limits = (each.definition.timing.max_occurrences for each in (ended, version))
+    return len(set(limits)) == 1
 
 
 def _effective_from(ended: Version, standing: Occurrence | None) -> datetime:
@@ -242,9 +274,12 @@ def _first(plane: Plane, heir: Version, now: datetime) -> Occurrence | None:
     """Return the first row of a version that takes over; None when it has no time."""
     if heir.state is not ScheduleState.ACTIVE or heir.effective_from is None:
         return None
-    planned = next_planned(
-        heir.definition.timing, heir.effective_from - TICK, heir.base_sequence
-    )
+    try:
+        planned = next_planned(
+            heir.definition.timing, heir.effective_from - TICK, heir.base_sequence
+        )
+    except InvalidInput:
+        return None
     if planned is None:
         return None
     instant, sequence = planned

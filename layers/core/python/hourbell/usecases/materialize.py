@@ -12,7 +12,7 @@ from hourbell.domain.definition import (
     Version,
     VersionRef,
 )
-from hourbell.domain.errors import InvalidInput, Permanent
+from hourbell.domain.errors import InvalidInput
 from hourbell.domain.occurrence import (
     CancelReason,
     Occurrence,
@@ -80,6 +80,11 @@ class Tally:
         """Add up two tallies."""
         return Tally(*map(add, _counts(self), _counts(other)))
 
+
+# Verdicts after which a version has no further time.
+_ENDED = frozenset(
+    {CancelReason.SUPERSEDED, CancelReason.PAUSED, CancelReason.CANCELED}
+)
 
 _counts = attrgetter(*(field.name for field in fields(Tally)))
 
@@ -258,9 +263,8 @@ def _judged(
 ) -> _Case | None:
     """Judge a row; None when its version or rules make no sense to this release."""
     try:
-        case = _judge(plane, row, version, now)
-        return _stopped_later(plane, case)
-    except (InvalidInput, Permanent):
+        return _stopped_later(plane, _judge(plane, row, version, now))
+    except InvalidInput:
         return None
 
 
@@ -280,14 +284,18 @@ def _judge(
 ) -> _Case:
     """Decide whether a row runs, and which row follows it.
 
-    A row that is canceled is still the cursor of its version, so it too is
-    followed by the next time that the version owns.
+    A row that its rule no longer produces is still the cursor of its version, so it
+    too is followed by the next time that the version owns. Of a version that has ended
+    before the row's time, or was stopped, nothing follows.
     """
     if version is None:
         return _Case(row, None, None, CancelReason.ORPHANED)
+    verdict = objection(row, version)
+    if verdict in _ENDED:
+        return _Case(row, version, None, verdict)
     following = None
     ahead = next_planned(version.definition.timing, row.scheduled_for, row.sequence)
-    if ahead is not None and version.owns(ahead[0]) and not version.is_stopped:
+    if ahead is not None and version.owns(ahead[0]):
         instant, sequence = ahead
         following = Occurrence(
             schedule_id=row.schedule_id,
@@ -299,7 +307,7 @@ def _judge(
             tzdb=TZDB_VERSION,
             planned_at=now,
         )
-    return _Case(row, version, following, objection(row, version))
+    return _Case(row, version, following, verdict)
 
 
 def _plan_next(

@@ -33,7 +33,7 @@ from hourbell.usecases.ports import (
     Timeline,
     Write,
 )
-from hourbell.usecases.version_reads import read_versions
+from hourbell.usecases.version_reads import read_versions, stopped_version
 
 # Why a queue-refused occurrence is DEAD.
 SEND_REFUSED = "SEND_REFUSED"
@@ -159,7 +159,7 @@ def _relay(outbox: Outbox, rows: Sequence[Occurrence]) -> RelayReport:
     for row in sorted(rows, key=lambda row: row.available_at or row.scheduled_for):
         ref = VersionRef(row.schedule_id, row.version)
         version = versions.get(ref)
-        reason = _objection(row, version)
+        reason = _objection(outbox, row, version)
         if ref in faulty:
             unsent.append(row.key)
         elif version is None or reason is not None:
@@ -181,22 +181,34 @@ def _parcel(row: Occurrence, version: Version) -> _Parcel:
     return _Parcel(row, encode(row, version, row.sends + 1), untracked)
 
 
-def _objection(row: Occurrence, version: Version | None) -> CancelReason | None:
+def _objection(
+    outbox: Outbox, row: Occurrence, version: Version | None
+) -> CancelReason | None:
     """Return why a record must not be sent; None when it may, or may later.
 
-    What an UNTRACKED version has SCHEDULED before it ended stands, since its consumer
-    could not tell a second id for the same time from the first; of a TRACKED one, a
-    pause or a cancel stops it.
+    What an UNTRACKED version has SCHEDULED of the times after an edit stands, since
+    its consumer could not tell a second id for the same time from the first. A pause
+    or a cancel stops what is unsent of the times up to it, and of a TRACKED version
+    whatever is unsent.
     """
     if version is None:
         return CancelReason.ORPHANED
     if version.holds(row.scheduled_for):
         return None
+    if version.effective_to is not None:
+        stopped = stopped_version(outbox.schedules, version)
+        if stopped is not None and _is_reached(row, version, stopped):
+            return ending(stopped)
     # What no rule made, a manual run, need not lie in its version's interval.
-    tracked = version.definition.tracking is Tracking.TRACKED
-    stopped = version.is_stopped and tracked
     foreign = row.run is None and not version.owns(row.scheduled_for)
-    return ending(version) if stopped or foreign else None
+    return ending(version) if foreign else None
+
+
+def _is_reached(row: Occurrence, version: Version, stopped: Version) -> bool:
+    tracked = version.definition.tracking is Tracking.TRACKED
+    return tracked or (
+        stopped.ends_at is not None and row.scheduled_for <= stopped.ends_at
+    )
 
 
 def _batches(parcels: Sequence[_Parcel]) -> Iterator[list[_Parcel]]:

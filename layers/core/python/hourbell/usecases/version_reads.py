@@ -46,9 +46,10 @@ def stopped_version(schedules: Schedules, version: Version) -> Version | None:
     """Return the first version from this one on that a pause or a cancel ended.
 
     A pause reaches every unsent row, also of versions that an edit had ended before.
+    A successor that cannot be read ends the search: what it says is not known.
 
     Raises:
-        Transient, Permanent: as `Schedules.versions`.
+        Transient: the store did not answer.
     """
     current: Version | None = version
     for _ in range(MAX_SUCCESSORS):
@@ -57,5 +58,5 @@ def stopped_version(schedules: Schedules, version: Version) -> Version | None:
         if current.is_stopped:
             return current
         ref = VersionRef(current.schedule_id, current.version + 1)
-        current = schedules.versions([ref], consistent=True).get(ref)
+        current = read_versions(schedules, [ref], consistent=True)[0].get(ref)
     return None
