@@ -117,6 +117,7 @@ def test_no_preview_is_a_server_error(
     api: Api, body: dict[str, Any], name: str, value: object
 ) -> None:
     wanted = {"expression": "*/5 * * * *", "count": 3}
+    assert judge(api, api_event("POST", f"{PATH}/preview", wanted)) == 200
     judge(api, api_event("POST", f"{PATH}/preview", wanted | {name: value}))
     judge(api, api_event("POST", f"{PATH}/preview", body))
 

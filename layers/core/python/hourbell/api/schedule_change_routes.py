@@ -1,5 +1,6 @@
 """Schedules: update, put by name, pause, resume, run, cancel."""
 
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -103,17 +104,8 @@ def pause(
     if_match: IfMatch = None,
 ) -> Response[str]:
     """Stop a schedule until it is resumed."""
-    call = current_call(router)
-    revision = _revision(call, schedule_id, read_if_match(if_match))
-    changed = change_schedule.pause(
-        bootstrap.api_ports().changes,
-        call.caller,
-        schedule_id,
-        call.now,
-        revision=revision,
-        reason=None if body is None else body.reason,
-    )
-    return _answer_changed(call, changed)
+    reason = None if body is None else body.reason
+    return _change(change_schedule.pause, schedule_id, if_match, reason)
 
 
 @router.post("/v1/schedules/<schedule_id>/resume")
@@ -123,17 +115,8 @@ def resume(
     if_match: IfMatch = None,
 ) -> Response[str]:
     """Let a paused schedule go on."""
-    call = current_call(router)
-    revision = _revision(call, schedule_id, read_if_match(if_match))
-    changed = change_schedule.resume(
-        bootstrap.api_ports().changes,
-        call.caller,
-        schedule_id,
-        call.now,
-        revision=revision,
-        reason=None if body is None else body.reason,
-    )
-    return _answer_changed(call, changed)
+    reason = None if body is None else body.reason
+    return _change(change_schedule.resume, schedule_id, if_match, reason)
 
 
 @router.post("/v1/schedules/<schedule_id>/run")
@@ -167,9 +150,19 @@ def cancel(
     if_match: IfMatch = None,
 ) -> Response[str]:
     """Cancel a schedule for good."""
+    return _change(change_schedule.cancel, schedule_id, if_match, reason)
+
+
+def _change(
+    change: Callable[..., Changed],
+    schedule_id: str,
+    if_match: str | None,
+    reason: str | None,
+) -> Response[str]:
+    """Make one of the changes of a schedule's state, and answer it."""
     call = current_call(router)
     revision = _revision(call, schedule_id, read_if_match(if_match))
-    changed = change_schedule.cancel(
+    changed = change(
         bootstrap.api_ports().changes,
         call.caller,
         schedule_id,
