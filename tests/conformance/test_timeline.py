@@ -278,24 +278,25 @@ def test_read_leaves_dispatch_rows_out(world: World) -> None:
     assert world.timeline.read([row.key, dispatch.key]) == {row.key: row}
 
 
-def test_a_dispatch_row_is_settled_once(world: World) -> None:
-    dispatch = samples.dispatch()
+def test_a_dispatch_row_is_settled_once(packed_world: World) -> None:
+    world, dispatch = packed_world, samples.dispatch()
     world.seed([dispatch, planned()])
     expiry = samples.DUE + timedelta(days=15)
     done = replace(dispatch, state=DispatchState.DONE, expires_at=expiry)
 
-    assert world.timeline.settle(done) is Write.APPLIED
+    assert world.timeline.settle([done]) == [Write.APPLIED]
 
     page = world.timeline.page(BUCKET, SHARD, consistent=True)
     assert page.dispatches == (done,)
     later = replace(done, expires_at=expiry + samples.MINUTE)
-    assert world.timeline.settle(later) is Write.LOST
+    assert world.timeline.settle([later]) == [Write.LOST]
     page = world.timeline.page(BUCKET, SHARD, consistent=True)
     assert page.dispatches == (done,)
 
 
-def test_a_missing_dispatch_row_is_not_settled(world: World) -> None:
-    assert world.timeline.settle(samples.dispatch()) is Write.LOST
+def test_a_missing_dispatch_row_is_not_settled(packed_world: World) -> None:
+    world = packed_world
+    assert world.timeline.settle([samples.dispatch()]) == [Write.LOST]
     assert world.timeline.page(BUCKET, SHARD).dispatches == ()
 
 

@@ -17,7 +17,8 @@ from hourbell.adapters.dynamodb.row_items import encode_occurrence, row_item_key
 from hourbell.adapters.memory import FixedClock
 from hourbell.domain.definition import Handler, Tenant, Tier, VersionRef
 from hourbell.domain.errors import HourbellError, Permanent, Transient
-from hourbell.usecases.ports import Creation, Write
+from hourbell.domain.occurrence import Transition
+from hourbell.usecases.ports import Change, Creation, Write
 
 from tests.conformance import samples
 from tests.conformance.faults import (
@@ -304,7 +305,9 @@ WRITES: dict[str, Callable[[Database], Write]] = {
     "take_over": lambda base: DynamoSchedules(base).take_over(
         replace(samples.current(), version=2), samples.current().ref, None
     ),
-    "settle": lambda base: DynamoTimeline(base).settle(samples.dispatch()),
+    "reopen": lambda base: DynamoTimeline(base).reopen(
+        Change(samples.planned(), Transition.BACKFILL), samples.dispatch()
+    ),
     "change_tenant": lambda base: DynamoDirectory(base, FixedClock(NOW)).change_tenant(
         Tenant("acme", Tier.BASIC), revision=1
     ),

@@ -208,7 +208,7 @@ SINGLE_FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {
     "tracking": ({"tracking": "TRACKED"}, "tracking", "tracking_unsupported"),
     "no tracking": ({"tracking": "MAYBE"}, "tracking", "unsupported_value"),
     "window": (
-        {"flexible_window_seconds": 601},
+        {"flexible_window_seconds": 86_401},
         "flexible_window_seconds",
         "out_of_range",
     ),

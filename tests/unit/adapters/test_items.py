@@ -314,6 +314,9 @@ CHANGES: dict[Transition, Callable[[Occurrence], Change]] = {
     Transition.REFUSE: lambda row: Change(
         samples.canceling(row).row, Transition.REFUSE
     ),
+    Transition.DEFER: lambda row: Change(scheduling(row).row, Transition.DEFER),
+    Transition.RELEASE: lambda row: Change(scheduling(row).row, Transition.RELEASE),
+    Transition.BACKFILL: lambda row: Change(scheduling(row).row, Transition.BACKFILL),
 }
 
 

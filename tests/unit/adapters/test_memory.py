@@ -50,7 +50,7 @@ def test_dispatch_rows_do_not_reach_the_stream() -> None:
         store.put_dispatch(row)
     done = replace(rows[0], state=DispatchState.DONE, expires_at=samples.DUE)
 
-    MemoryTimeline(store).settle(done)
+    MemoryTimeline(store).settle([done])
 
     assert store.all_dispatches() == [done, *rows[1:]]
     assert store.all_rows() == store.take_stream() == []

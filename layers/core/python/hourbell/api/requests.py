@@ -40,8 +40,7 @@ MAX_TAGS: Final = 50
 MAX_TAG_KEY: Final = 128
 MAX_TAG_VALUE: Final = 256
 MAX_PAYLOAD_BYTES: Final = 64 * 1024
-# What fits between materializing and the longest delay of a message.
-MAX_FLEXIBLE_SECONDS: Final = 600
+MAX_FLEXIBLE_SECONDS: Final = 86_400
 MAX_PREVIEW: Final = 1000
 
 NAME: Final = "^[A-Za-z0-9._/-]+$"

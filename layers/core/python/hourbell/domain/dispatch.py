@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from hourbell.domain.instants import ceil_second, compact_instant
-from hourbell.domain.occurrence import RowKey, bucket_of
+from hourbell.domain.occurrence import Occurrence, RowKey, bucket_of
 
 # How long the call that began a handover has to finish it before a pass does.
 HANDOVER_GRACE = timedelta(seconds=20)
@@ -20,6 +20,8 @@ class DispatchKind(StrEnum):
     """What is to be done."""
 
     HANDOVER = "handover"
+    # Let a DEFERRED occurrence go when its time is near, and see it enqueued.
+    RELEASE = "release"
 
 
 class DispatchState(StrEnum):
@@ -36,6 +38,8 @@ class Dispatch:
     Attributes:
         version: of a handover, the version that takes over.
         due: when it is to be done at the earliest; a whole second, UTC.
+        scheduled_for: of a release, the occurrence's time.
+        run: of a release, what tells a manual run from others.
     """
 
     kind: DispatchKind
@@ -47,17 +51,54 @@ class Dispatch:
     written_at: datetime
     state: DispatchState = DispatchState.PENDING
     expires_at: datetime | None = None
+    scheduled_for: datetime | None = None
+    run: str | None = None
 
     @property
     def key(self) -> RowKey:
         """The row's place in the timeline."""
         sort = f"{compact_instant(self.due)}#{self.schedule_id}#v{self.version}"
-        return RowKey(bucket_of(self.due), self.shard, f"{sort}#{self.kind}")
+        sort = f"{sort}#{self.kind}"
+        if self.scheduled_for is not None:
+            sort = f"{sort}#{compact_instant(self.scheduled_for)}"
+        if self.run is not None:
+            sort = f"{sort}#r{self.run}"
+        return RowKey(bucket_of(self.due), self.shard, sort)
 
     @property
     def is_open(self) -> bool:
         """Whether the row holds the watermark back."""
         return self.state is DispatchState.PENDING
+
+
+def release_of(row: Occurrence, shard: int, now: datetime) -> Dispatch:
+    """Return the dispatch row that lets a deferred occurrence go.
+
+    It is due in the second of `available_at`, or now when that has passed: a row
+    behind the scan would never be seen.
+
+    Args:
+        row: the occurrence, with `available_at`.
+        shard: that of the schedule in the dispatch row's own bucket.
+        now: the current instant.
+    """
+    return Dispatch(
+        DispatchKind.RELEASE,
+        row.schedule_id,
+        row.version,
+        row.tenant_id,
+        release_due(row, now),
+        shard,
+        now,
+        scheduled_for=row.scheduled_for,
+        run=row.run,
+    )
+
+
+def release_due(row: Occurrence, now: datetime) -> datetime:
+    """Return when the dispatch row of a deferred occurrence is due."""
+    due = max(row.available_at or row.scheduled_for, now)
+    return due.replace(microsecond=0)
 
 
 def handover_due(as_of: datetime) -> datetime:

@@ -80,6 +80,9 @@ class Transition(StrEnum):
     WITHDRAW = "withdraw"
     RECALL = "recall"
     REFUSE = "refuse"
+    DEFER = "defer"
+    RELEASE = "release"
+    BACKFILL = "backfill"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +111,26 @@ TRANSITIONS: dict[Transition, Move] = {
         State.ENQUEUED,
         ("enqueued_at", "visible_at", "sends", "expires_at"),
     ),
+    # Due beyond the queue's longest delay: a dispatch row brings it up again.
+    Transition.DEFER: Move(
+        frozenset({State.PLANNED}),
+        State.DEFERRED,
+        ("available_at", "lane", "queue", "misfire"),
+    ),
+    Transition.RELEASE: Move(
+        frozenset({State.DEFERRED}), State.SCHEDULED, ("scheduled_at",)
+    ),
+    # Somebody wants a missed time to run after all; a dispatch row brings it up.
+    Transition.BACKFILL: Move(
+        frozenset({State.MISSED}),
+        State.DEFERRED,
+        (
+            *("backfilled_at", "available_at", "lane", "queue"),
+            *("reason", "finished_at", "expires_at"),
+        ),
+    ),
     Transition.CANCEL: Move(
-        frozenset({State.PLANNED, State.SCHEDULED}),
+        frozenset({State.PLANNED, State.DEFERRED, State.SCHEDULED}),
         State.CANCELED,
         ("reason", "finished_at", "expires_at"),
     ),
@@ -182,6 +203,7 @@ class Occurrence:
         expires_at: when the store may delete the row; set with a terminal state only.
         run: 16 hexadecimal characters that tell a manual run from others; None for
             what a rule produced.
+        backfilled_at: when a backfill asked for it; None for all others.
     """
 
     schedule_id: str
@@ -205,6 +227,16 @@ class Occurrence:
     finished_at: datetime | None = None
     expires_at: datetime | None = None
     run: str | None = None
+    backfilled_at: datetime | None = None
+
+    @property
+    def asked_at(self) -> datetime | None:
+        """When somebody asked for it by hand; None for what its rule alone made.
+
+        What was asked for need not lie in its version's interval, and only a pause
+        or a cancel after that instant stops it.
+        """
+        return self.planned_at if self.run is not None else self.backfilled_at
 
     @property
     def occurrence_id(self) -> str:

@@ -2,6 +2,8 @@
 
 from datetime import datetime, timedelta
 
+from hourbell.domain.occurrence import Occurrence, State
+
 # A due time reached later than this after its scheduled_for is a misfire.
 MISFIRE_THRESHOLD = timedelta(seconds=60)
 
@@ -15,6 +17,10 @@ WATERMARK_LAG = timedelta(minutes=2)
 # SQS accepts no longer delay per message.
 MAX_DELAY_SECONDS = 900
 
+# A time further away than this is deferred: the relay gets to the record by another
+# clock and some seconds later, and must be able to say the delay that is left.
+DEFER_BEYOND = timedelta(seconds=MAX_DELAY_SECONDS - 60)
+
 # How long the stream has before the sweep takes an outbox record for stuck.
 SWEEP_MIN_AGE = timedelta(seconds=10)
 
@@ -25,9 +31,18 @@ _MINUTE = timedelta(minutes=1)
 _SWEEP_STEADY_MINUTES = 16
 
 
-def is_misfire(scheduled_for: datetime, now: datetime) -> bool:
-    """Whether a due time reached now counts as a misfire."""
-    return now - scheduled_for > MISFIRE_THRESHOLD
+def is_misfire(scheduled_for: datetime, now: datetime, window_seconds: int = 0) -> bool:
+    """Whether a due time reached now counts as a misfire.
+
+    A flexible window is time that its owner left us, so it is not late within it.
+    """
+    late = now - scheduled_for - timedelta(seconds=window_seconds)
+    return late > MISFIRE_THRESHOLD
+
+
+def is_deferred(available_at: datetime, now: datetime) -> bool:
+    """Whether a message that may be received then is too early to be sent now."""
+    return available_at - now > DEFER_BEYOND
 
 
 def delay_seconds(available_at: datetime, now: datetime) -> int:
@@ -73,6 +88,22 @@ def is_sweep_due(
     if previous is not None and previous >= eligible:
         seen = _turns((previous - eligible) // _MINUTE + 1)
     return _turns((now - eligible) // _MINUTE + 1) > seen
+
+
+def is_stuck(row: Occurrence, now: datetime, previous: datetime | None) -> bool:
+    """Whether a row is an outbox record that the stream did not get through.
+
+    Args:
+        row: of any state.
+        now: the current instant.
+        previous: when the last finished pass began.
+    """
+    return (
+        row.state is State.SCHEDULED
+        and row.scheduled_at is not None
+        and row.available_at is not None
+        and is_sweep_due(row.scheduled_at, row.available_at, now, previous)
+    )
 
 
 def _turns(minutes: int) -> int:

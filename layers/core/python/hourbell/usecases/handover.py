@@ -30,8 +30,9 @@ from hourbell.domain.occurrence import (
 from hourbell.domain.policies import expires_at
 from hourbell.domain.schedule import next_planned, upcoming
 from hourbell.domain.zones import TICK, TZDB_VERSION
-from hourbell.usecases.materialize import Plane, advance, canceling, ending
+from hourbell.usecases.materialize import Plane, advance, canceling
 from hourbell.usecases.ports import Change, Clock, Write
+from hourbell.usecases.unsent import ending
 
 # How far the clocks of two processes may be apart.
 CLOCK_SKEW = timedelta(seconds=2)
@@ -104,7 +105,7 @@ def finish_dispatched(plane: Plane, dispatch: Dispatch, clock: Clock) -> None:
 def settle(plane: Plane, dispatch: Dispatch, now: datetime) -> None:
     """Set the dispatch row of a finished handover DONE."""
     done = replace(dispatch, state=DispatchState.DONE, expires_at=expires_at(now))
-    plane.timeline.settle(done)
+    plane.timeline.settle([done])
 
 
 def _versions(plane: Plane, ref: VersionRef) -> tuple[Version, Version] | None:

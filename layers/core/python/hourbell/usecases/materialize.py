@@ -7,11 +7,11 @@ from operator import add, attrgetter
 
 from hourbell.domain.definition import (
     Handler,
-    ScheduleState,
     Tenant,
     Version,
     VersionRef,
 )
+from hourbell.domain.dispatch import Dispatch, release_due, release_of
 from hourbell.domain.errors import InvalidInput
 from hourbell.domain.occurrence import (
     CancelReason,
@@ -20,12 +20,13 @@ from hourbell.domain.occurrence import (
     Transition,
     jitter_seconds,
 )
-from hourbell.domain.policies import expires_at, is_misfire
+from hourbell.domain.policies import expires_at, is_deferred, is_misfire
 from hourbell.domain.routing import queue_key
 from hourbell.domain.schedule import matches, next_planned
 from hourbell.domain.shards import ShardMap
 from hourbell.domain.zones import TZDB_VERSION
 from hourbell.usecases.ports import Change, Directory, Schedules, Timeline, Write
+from hourbell.usecases.unsent import ending
 from hourbell.usecases.version_reads import read_versions, stopped_version
 
 # The most rows that one call takes through the steps. What is left stays PLANNED
@@ -55,7 +56,8 @@ class Tally:
     Attributes:
         planned: next times inserted.
         existed: next times that stood already.
-        scheduled: rows that left PLANNED.
+        scheduled: rows that became outbox records.
+        deferred: rows that wait for a time beyond the queue's longest delay.
         lost: rows that somebody else moved first.
         unknown: rows whose writes got no clear answer, or whose tenant or handler
             was not found; they are still PLANNED and come up again.
@@ -69,6 +71,7 @@ class Tally:
     planned: int = 0
     existed: int = 0
     scheduled: int = 0
+    deferred: int = 0
     lost: int = 0
     unknown: int = 0
     canceled: int = 0
@@ -249,15 +252,6 @@ def objection(row: Occurrence, version: Version) -> CancelReason | None:
     return None
 
 
-def ending(version: Version) -> CancelReason:
-    """Return the reason for canceling what a version leaves behind."""
-    if version.ends_as is ScheduleState.PAUSED:
-        return CancelReason.PAUSED
-    if version.ends_as is ScheduleState.CANCELED:
-        return CancelReason.CANCELED
-    return CancelReason.SUPERSEDED
-
-
 def _judged(
     plane: Plane, row: Occurrence, version: Version | None, now: datetime
 ) -> _Case | None:
@@ -340,16 +334,44 @@ def _leave_planned(
     now: datetime,
 ) -> Tally:
     """Move the rows whose next time stands out of PLANNED."""
-    changes = [
+    wanted = [
         _scheduling(case.row, case.version, routes.queue_of(case.version), now)
         if case.version is not None and case.verdict is None
         else canceling(case.row, case.verdict or CancelReason.ORPHANED, now)
         for case in cases
     ]
-    tally = NOTHING
+    changes = _announced(plane, wanted, now)
+    tally = Tally(unknown=len(wanted) - len(changes))
     for change, answer in zip(changes, plane.timeline.move(changes), strict=True):
         tally += _count(change, answer)
     return tally
+
+
+def _announced(
+    plane: Plane, changes: Sequence[Change], now: datetime
+) -> Sequence[Change]:
+    """Put the dispatch rows of what is to be deferred; return what may be moved.
+
+    Without its dispatch row nobody would look at a deferred row again, so it must be
+    there first.
+    """
+    deferring = [each for each in changes if each.transition is Transition.DEFER]
+    if not deferring:
+        return changes
+    releases = [release_at(plane, change.row, now) for change in deferring]
+    answers = plane.timeline.post(releases)
+    unclear = {
+        change.row.key
+        for change, answer in zip(deferring, answers, strict=True)
+        if answer is Write.UNKNOWN
+    }
+    return [change for change in changes if change.row.key not in unclear]
+
+
+def release_at(plane: Plane, row: Occurrence, now: datetime) -> Dispatch:
+    """Return the dispatch row that lets a deferred occurrence go."""
+    shard = plane.shard_map.shard_of(row.schedule_id, release_due(row, now))
+    return release_of(row, shard, now)
 
 
 def _count(change: Change, answer: Write) -> Tally:
@@ -360,22 +382,30 @@ def _count(change: Change, answer: Write) -> Tally:
         return Tally(lost=1)
     if change.transition is Transition.CANCEL:
         return Tally(canceled=1)
-    return Tally(scheduled=1, misfires=int(change.row.misfire))
+    misfires = int(change.row.misfire)
+    if change.transition is Transition.DEFER:
+        return Tally(deferred=1, misfires=misfires)
+    return Tally(scheduled=1, misfires=misfires)
 
 
 def _scheduling(row: Occurrence, version: Version, queue: str, now: datetime) -> Change:
-    """Return the change that makes a planned row an outbox record."""
+    """Return the change that makes a planned row an outbox record.
+
+    One whose time is beyond the queue's longest delay is deferred instead.
+    """
     definition = version.definition
     jitter = jitter_seconds(row.occurrence_id, definition.flexible_window_seconds)
-    scheduled = replace(
+    available_at = row.scheduled_for + timedelta(seconds=jitter)
+    routed = replace(
         row,
-        state=State.SCHEDULED,
-        available_at=row.scheduled_for + timedelta(seconds=jitter),
+        available_at=available_at,
         lane=definition.lane,
         queue=queue,
-        scheduled_at=now,
-        misfire=is_misfire(row.scheduled_for, now),
+        misfire=is_misfire(row.scheduled_for, now, definition.flexible_window_seconds),
     )
+    if is_deferred(available_at, now):
+        return Change(replace(routed, state=State.DEFERRED), Transition.DEFER)
+    scheduled = replace(routed, state=State.SCHEDULED, scheduled_at=now)
     return Change(scheduled, Transition.SCHEDULE)
 
 

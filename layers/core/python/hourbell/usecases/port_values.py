@@ -114,6 +114,24 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class Backfill:
+    """A time that a backfill made an occurrence of, and that no rule can recompute.
+
+    Attributes:
+        version: under whose number it runs.
+        requested_at: when.
+        requested_by: ARN of the caller.
+    """
+
+    schedule_id: str
+    scheduled_for: datetime
+    version: int
+    requested_at: datetime
+    requested_by: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ListEntry:
     """What the list index tells of a schedule."""
 

@@ -19,6 +19,7 @@ from hourbell.domain.definition import (
 from hourbell.domain.dispatch import Dispatch
 from hourbell.domain.occurrence import Occurrence, RowKey
 from hourbell.usecases.port_values import (
+    Backfill,
     Change,
     Creation,
     Entry,
@@ -35,6 +36,7 @@ from hourbell.usecases.port_values import (
 )
 
 __all__ = [
+    "Backfill",
     "Change",
     "Clock",
     "Creation",
@@ -149,6 +151,27 @@ class Schedules(Protocol):
         """Return a manual run by a consistent read."""
         ...
 
+    def record_backfill(
+        self, backfill: Backfill, row: Occurrence, release: Dispatch
+    ) -> Write:
+        """Store a backfilled time, its row and its dispatch row in one transaction.
+
+        Returns:
+            APPLIED; EXISTS when the time was backfilled before, under whatever
+            version, or has a row; LOST when the schedule is canceled or gone.
+            Except for APPLIED nothing is stored.
+        """
+        ...
+
+    def backfills(
+        self, schedule_id: str, first: datetime, last: datetime
+    ) -> tuple[Backfill, ...]:
+        """Return what was backfilled from `first` to `last`, both included, in order.
+
+        By consistent reads.
+        """
+        ...
+
     def version_log(
         self, schedule_id: str, *, before: int | None = None, limit: int = 50
     ) -> tuple[Version, ...]:
@@ -228,11 +251,31 @@ class Timeline(Protocol):
         """
         ...
 
-    def settle(self, dispatch: Dispatch) -> Write:
-        """Set a dispatch row DONE, with its expiry, if it is PENDING.
+    def post(self, dispatches: Sequence[Dispatch]) -> list[Write]:
+        """Insert dispatch rows where their keys are free; packed, not atomic.
+
+        No key may occur twice in one call.
 
         Returns:
-            APPLIED, or LOST when it is done already or gone.
+            one of APPLIED, EXISTS, UNKNOWN per row, in order.
+        """
+        ...
+
+    def settle(self, dispatches: Sequence[Dispatch]) -> list[Write]:
+        """Set dispatch rows DONE, with their expiry, where they are PENDING.
+
+        Packed, not atomic. No key may occur twice in one call.
+
+        Returns:
+            APPLIED, LOST (it is done already or gone) or UNKNOWN per row, in order.
+        """
+        ...
+
+    def reopen(self, change: Change, release: Dispatch) -> Write:
+        """Make a transition and put the dispatch row, in one transaction.
+
+        Returns:
+            APPLIED, or LOST when the state is none of the transition's sources.
         """
         ...
 

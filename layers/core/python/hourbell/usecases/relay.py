@@ -22,7 +22,7 @@ from hourbell.domain.policies import (
     delay_seconds,
     expires_at,
 )
-from hourbell.usecases.materialize import canceling, ending
+from hourbell.usecases.materialize import canceling
 from hourbell.usecases.ports import (
     Change,
     Clock,
@@ -33,7 +33,8 @@ from hourbell.usecases.ports import (
     Timeline,
     Write,
 )
-from hourbell.usecases.version_reads import read_versions, stopped_version
+from hourbell.usecases.unsent import objection_to_sending
+from hourbell.usecases.version_reads import read_versions
 
 # Why a queue-refused occurrence is DEAD.
 SEND_REFUSED = "SEND_REFUSED"
@@ -159,7 +160,7 @@ def _relay(outbox: Outbox, rows: Sequence[Occurrence]) -> RelayReport:
     for row in sorted(rows, key=lambda row: row.available_at or row.scheduled_for):
         ref = VersionRef(row.schedule_id, row.version)
         version = versions.get(ref)
-        reason = _objection(outbox, row, version)
+        reason = objection_to_sending(outbox.schedules, row, version)
         if ref in faulty:
             unsent.append(row.key)
         elif version is None or reason is not None:
@@ -179,36 +180,6 @@ def _parcel(row: Occurrence, version: Version) -> _Parcel:
     """Make a record ready; an UNTRACKED occurrence ends when it is enqueued."""
     untracked = version.definition.tracking is Tracking.UNTRACKED
     return _Parcel(row, encode(row, version, row.sends + 1), untracked)
-
-
-def _objection(
-    outbox: Outbox, row: Occurrence, version: Version | None
-) -> CancelReason | None:
-    """Return why a record must not be sent; None when it may, or may later.
-
-    What an UNTRACKED version has SCHEDULED of the times after an edit stands, since
-    its consumer could not tell a second id for the same time from the first. A pause
-    or a cancel stops what is unsent of the times up to it, and of a TRACKED version
-    whatever is unsent.
-    """
-    if version is None:
-        return CancelReason.ORPHANED
-    if version.holds(row.scheduled_for):
-        return None
-    if version.effective_to is not None:
-        stopped = stopped_version(outbox.schedules, version)
-        if stopped is not None and _is_reached(row, version, stopped):
-            return ending(stopped)
-    # What no rule made, a manual run, need not lie in its version's interval.
-    foreign = row.run is None and not version.owns(row.scheduled_for)
-    return ending(version) if foreign else None
-
-
-def _is_reached(row: Occurrence, version: Version, stopped: Version) -> bool:
-    tracked = version.definition.tracking is Tracking.TRACKED
-    return tracked or (
-        stopped.ends_at is not None and row.scheduled_for <= stopped.ends_at
-    )
 
 
 def _batches(parcels: Sequence[_Parcel]) -> Iterator[list[_Parcel]]:

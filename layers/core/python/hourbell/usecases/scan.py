@@ -1,13 +1,13 @@
 """One scan of a shard group: materialize, sweep, and move the watermarks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from hourbell.domain.dispatch import HANDOVER_GRACE, Dispatch
+from hourbell.domain.dispatch import HANDOVER_GRACE, Dispatch, DispatchKind
 from hourbell.domain.errors import HourbellError, Transient
-from hourbell.domain.occurrence import Occurrence, State, bucket_of
-from hourbell.domain.policies import WATERMARK_LAG, is_sweep_due
+from hourbell.domain.occurrence import Occurrence, RowKey, bucket_of
+from hourbell.domain.policies import WATERMARK_LAG, is_stuck
 from hourbell.domain.shards import MINUTE, minutes_between
 from hourbell.usecases.handover import finish_dispatched
 from hourbell.usecases.materialize import NOTHING, Plane, Tally, advance
@@ -20,6 +20,7 @@ from hourbell.usecases.ports import (
     SweepQueue,
     Write,
 )
+from hourbell.usecases.release import release
 
 # Longer than the materializer may run (50 s), so that a lease outlives its holder's
 # work, and shorter than a tick, so that a dead holder costs one pass.
@@ -36,6 +37,7 @@ class PassReport:
         tally: what materializing did.
         rows: rows read.
         swept: outbox records handed to the relay.
+        released: deferred occurrences that became outbox records.
         handovers: interrupted handovers that were finished.
         unreadable: rows that this release cannot read; they hold the watermark back.
         faulty: dispatch rows that could not be worked off for a lasting reason.
@@ -48,6 +50,7 @@ class PassReport:
     tally: Tally = NOTHING
     rows: int = 0
     swept: int = 0
+    released: int = 0
     handovers: int = 0
     unreadable: int = 0
     faulty: int = 0
@@ -98,6 +101,7 @@ def run_pass(
         tally=scan.tally,
         rows=scan.rows,
         swept=scan.swept,
+        released=scan.released,
         handovers=scan.handovers,
         unreadable=scan.unreadable,
         faulty=scan.faulty,
@@ -126,6 +130,7 @@ class _Scan:
         self.tally = NOTHING
         self.rows = 0
         self.swept = 0
+        self.released = 0
         self.handovers = 0
         self.unreadable = 0
         self.faulty = 0
@@ -185,6 +190,7 @@ class _Scan:
             now = self._clock.now()
             self.tally += advance(self._plane, rows, now, is_over=self._is_over)
             self._sweep(rows, now)
+            self._release(dispatches, now)
             for dispatch in dispatches:
                 self._work_off(dispatch, now)
         if consistent and not is_open:
@@ -204,9 +210,22 @@ class _Scan:
                 return
             after = page.after
 
+    def _release(self, dispatches: tuple[Dispatch, ...], now: datetime) -> None:
+        """Let deferred occurrences go whose dispatch rows are due."""
+        previous = self._lease.passed_at
+        report = release(self._plane, dispatches, now, previous=previous)
+        self.released += report.released
+        self.faulty += report.faulty
+        self.tally += Tally(
+            canceled=report.canceled, held=report.held, unknown=report.unclear
+        )
+        self._hand_over(report.stuck)
+
     def _work_off(self, dispatch: Dispatch, now: datetime) -> None:
-        """Do what a dispatch row asks for, when whoever wrote it had time for it."""
-        if not dispatch.is_open or now < dispatch.due + HANDOVER_GRACE:
+        """Finish a handover when whoever began it had time for it."""
+        if dispatch.kind is not DispatchKind.HANDOVER or not dispatch.is_open:
+            return
+        if now < dispatch.due + HANDOVER_GRACE:
             return
         try:
             finish_dispatched(self._plane, dispatch, self._clock)
@@ -220,23 +239,9 @@ class _Scan:
 
     def _sweep(self, rows: tuple[Occurrence, ...], now: datetime) -> None:
         previous = self._lease.passed_at
-        keys = [row.key for row in rows if is_stuck(row, now, previous)]
+        self._hand_over([row.key for row in rows if is_stuck(row, now, previous)])
+
+    def _hand_over(self, keys: Sequence[RowKey]) -> None:
         if keys:
             self._sweep_queue.put(keys)
             self.swept += len(keys)
-
-
-def is_stuck(row: Occurrence, now: datetime, previous: datetime | None) -> bool:
-    """Whether a row is an outbox record that the stream did not get through.
-
-    Args:
-        row: of any state.
-        now: the current instant.
-        previous: when the last finished pass began.
-    """
-    return (
-        row.state is State.SCHEDULED
-        and row.scheduled_at is not None
-        and row.available_at is not None
-        and is_sweep_due(row.scheduled_at, row.available_at, now, previous)
-    )

@@ -1,6 +1,7 @@
 """Reading versions so that one that cannot be read hides no other."""
 
 from collections.abc import Iterable
+from datetime import datetime
 
 from hourbell.domain.definition import Version, VersionRef
 from hourbell.domain.errors import Permanent
@@ -42,11 +43,18 @@ def _one_by_one(
     return found, frozenset(faulty)
 
 
-def stopped_version(schedules: Schedules, version: Version) -> Version | None:
+def stopped_version(
+    schedules: Schedules, version: Version, *, since: datetime | None = None
+) -> Version | None:
     """Return the first version from this one on that a pause or a cancel ended.
 
     A pause reaches every unsent row, also of versions that an edit had ended before.
     A successor that cannot be read ends the search: what it says is not known.
+
+    Args:
+        schedules: the version log.
+        version: where the search begins.
+        since: pauses and cancels before it do not count.
 
     Raises:
         Transient: the store did not answer.
@@ -55,7 +63,7 @@ def stopped_version(schedules: Schedules, version: Version) -> Version | None:
     for _ in range(MAX_SUCCESSORS):
         if current is None or current.ends_at is None:
             return None
-        if current.is_stopped:
+        if current.is_stopped and (since is None or current.ends_at >= since):
             return current
         ref = VersionRef(current.schedule_id, current.version + 1)
         current = read_versions(schedules, [ref], consistent=True)[0].get(ref)

@@ -2,8 +2,11 @@
 
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from importlib.resources import files
 from typing import Any, Final
+
+from hourbell.domain.instants import compact_instant
 
 DOCUMENT: Final[dict[str, Any]] = json.loads(
     files("hourbell").joinpath("tables.json").read_text("utf-8")
@@ -60,6 +63,11 @@ def version_sort(version: int) -> str:
 def run_sort(run: str) -> str:
     """Return the sort key of a manual run in its schedule's partition."""
     return f"P#r{run}"
+
+
+def backfill_sort(scheduled_for: datetime) -> str:
+    """Return the sort key of a backfilled time in its schedule's partition."""
+    return f"P#b{compact_instant(scheduled_for)}"
 
 
 def tenant_key(tenant_id: str) -> str:

@@ -92,6 +92,19 @@ class RunItem(Model):
     reason = UnicodeAttribute(null=True)
 
 
+class BackfillItem(Model):
+    """`P#b<time>` of the schedules table: a time that a backfill made."""
+
+    schedule_id = UnicodeAttribute(hash_key=True, attr_name=SCHEDULES.partition)
+    item = UnicodeAttribute(range_key=True, attr_name=SCHEDULES.sort)
+    schema = IntegerAttribute()
+    scheduled_for = InstantAttribute()
+    version = IntegerAttribute()
+    requested_at = InstantAttribute()
+    requested_by = UnicodeAttribute()
+    reason = UnicodeAttribute(null=True)
+
+
 class NameItem(Model):
     """`NAME` of the schedules table: which schedule of a tenant has a name."""
 
@@ -123,6 +136,7 @@ class OccurrenceItem(Model):
     reason = UnicodeAttribute(null=True)
     finished_at = InstantAttribute(null=True)
     expires_at = ExpiryAttribute(null=True)
+    backfilled_at = InstantAttribute(null=True)
 
 
 class DispatchItem(Model):

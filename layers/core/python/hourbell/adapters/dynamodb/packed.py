@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from hourbell.adapters.backoff import Backoff
 from hourbell.adapters.chunks import chunks
 from hourbell.adapters.dynamodb.codec import Item, fields_of
-from hourbell.adapters.dynamodb.layout import TIMELINE
-from hourbell.adapters.dynamodb.models import OccurrenceItem
-from hourbell.adapters.dynamodb.row_items import encode_occurrence
+from hourbell.adapters.dynamodb.layout import DISPATCH, TIMELINE
+from hourbell.adapters.dynamodb.models import DispatchItem, OccurrenceItem
+from hourbell.adapters.dynamodb.row_items import encode_dispatch, encode_occurrence
 from hourbell.adapters.sdk_errors import (
     REFUSED_FOR_NOW,
     SDK_ERRORS,
@@ -24,6 +24,7 @@ from hourbell.adapters.sdk_errors import (
     is_unclear,
     translated,
 )
+from hourbell.domain.dispatch import Dispatch, DispatchState
 from hourbell.domain.occurrence import TRANSITIONS, Occurrence, Transition
 from hourbell.usecases.ports import Change, Write
 
@@ -91,7 +92,7 @@ class PackedWriter:
         Returns:
             one of APPLIED, EXISTS, UNKNOWN per row, in order.
         """
-        return self._run([insertion(self._table, encode_occurrence(r)) for r in rows])
+        return self.run([insertion(self._table, encode_occurrence(r)) for r in rows])
 
     def update(self, changes: Sequence[Change]) -> list[Write]:
         """Make conditional transitions.
@@ -99,9 +100,20 @@ class PackedWriter:
         Returns:
             one of APPLIED, LOST, UNKNOWN per change, in order.
         """
-        return self._run([transition(self._table, change) for change in changes])
+        return self.run([transition(self._table, change) for change in changes])
 
-    def _run(self, statements: Sequence[Statement]) -> list[Write]:
+    def post(self, dispatches: Sequence[Dispatch]) -> list[Write]:
+        """Insert dispatch rows where their keys are free; answer as `insert`."""
+        return self.run(
+            [insertion(self._table, encode_dispatch(d)) for d in dispatches]
+        )
+
+    def settle(self, dispatches: Sequence[Dispatch]) -> list[Write]:
+        """Set dispatch rows DONE where they are PENDING; answer as `update`."""
+        return self.run([settlement(self._table, each) for each in dispatches])
+
+    def run(self, statements: Sequence[Statement]) -> list[Write]:
+        """Execute statements until each is decided or the backoff is used up."""
         outcomes = _Outcomes(len(statements))
         for _ in self._backoff.rounds():
             self._round(statements, outcomes)
@@ -192,6 +204,27 @@ def transition(table: str, change: Change) -> Statement:
     key = change.row.key
     text = _update_text(table, change.transition)
     return Statement(text, [*written, {"S": key.partition}, {"S": key.sort}])
+
+
+def settlement(table: str, dispatch: Dispatch) -> Statement:
+    """Return the statement that sets a dispatch row DONE if it is PENDING."""
+    expires_at = fields_of(DispatchItem)["expires_at"].typed(dispatch.expires_at)
+    key = dispatch.key
+    kind = {"S": DISPATCH}
+    values = [expires_at, {"S": key.partition}, {"S": key.sort}, kind]
+    return Statement(_settle_text(table), values)
+
+
+@cache
+def _settle_text(table: str) -> str:
+    fields = fields_of(DispatchItem)
+    state, kind = fields["state"].wire, fields["kind"].wire
+    done = f"\"{state}\" = '{DispatchState.DONE.value}'"
+    targets = f'{done}, "{fields["expires_at"].wire}" = ?'
+    keys = f'"{TIMELINE.partition}" = ? AND "{TIMELINE.sort}" = ?'
+    pending = f'"{kind}" = ? AND "{state}" = \'{DispatchState.PENDING.value}\''
+    parts = ["UPDATE", f'"{table}"', "SET", targets, "WHERE", keys, "AND", pending]
+    return _checked(" ".join(parts))
 
 
 @cache

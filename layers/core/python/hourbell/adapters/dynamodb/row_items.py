@@ -1,6 +1,7 @@
 """Items of the timeline."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from hourbell.adapters.dynamodb import layout
@@ -26,6 +27,7 @@ _OCCURRENCE_PLAIN = (
     "reason",
     "finished_at",
     "expires_at",
+    "backfilled_at",
 )
 
 
@@ -113,7 +115,8 @@ def decode_dispatch(item: Mapping[str, Any]) -> Dispatch:
     partition, sort = keys.partition, keys.sort
     try:
         values = decode(DispatchItem, item)
-        instant, schedule_id, version, kind = sort.split("#")
+        instant, schedule_id, version, kind, *target = sort.split("#")
+        scheduled_for, run = _target_of(target)
         return Dispatch(
             kind=DispatchKind(kind),
             schedule_id=schedule_id,
@@ -124,9 +127,19 @@ def decode_dispatch(item: Mapping[str, Any]) -> Dispatch:
             written_at=values["written_at"],
             state=values["state"],
             expires_at=values.get("expires_at"),
+            scheduled_for=scheduled_for,
+            run=run,
         )
     except (ValueError, KeyError, TypeError, InvalidInput) as error:
         raise _unreadable(partition, sort) from error
+
+
+def _target_of(parts: Sequence[str]) -> tuple[datetime | None, str | None]:
+    """Return the time and the run of the occurrence that a dispatch row points at."""
+    if not parts:
+        return None, None
+    instant, *run = parts
+    return parse_compact(instant), _run_of(run)
 
 
 def row_item_key(key: RowKey) -> Item:

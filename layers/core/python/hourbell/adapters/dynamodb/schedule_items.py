@@ -12,6 +12,7 @@ from hourbell.adapters.dynamodb.codec import (
     fields_of,
 )
 from hourbell.adapters.dynamodb.models import (
+    BackfillItem,
     DefinitionItem,
     NameItem,
     RunItem,
@@ -27,7 +28,7 @@ from hourbell.domain.definition import (
 )
 from hourbell.domain.schedule import Timing
 from hourbell.domain.shards import stable_hash
-from hourbell.usecases.ports import ListEntry, Run
+from hourbell.usecases.ports import Backfill, ListEntry, Run
 
 # What a listing shows; the index has no schema, so it is read leniently.
 _LISTED: Final = (
@@ -232,6 +233,36 @@ def decode_run(item: Mapping[str, Any]) -> Run:
         key_hash=values["key_hash"],
         version=values["version"],
         scheduled_for=values["scheduled_for"],
+        requested_by=values["requested_by"],
+        reason=values.get("reason"),
+    )
+
+
+def encode_backfill(backfill: Backfill) -> Item:
+    """Write a backfilled time."""
+    values = {
+        "schema": layout.SCHEMA,
+        "scheduled_for": backfill.scheduled_for,
+        "version": backfill.version,
+        "requested_at": backfill.requested_at,
+        "requested_by": backfill.requested_by,
+        "reason": backfill.reason,
+    }
+    key = {
+        "schedule_id": backfill.schedule_id,
+        "item": layout.backfill_sort(backfill.scheduled_for),
+    }
+    return encode(BackfillItem, key | values)
+
+
+def decode_backfill(item: Mapping[str, Any]) -> Backfill:
+    """Read a backfilled time."""
+    values = decode(BackfillItem, item)
+    return Backfill(
+        schedule_id=values["schedule_id"],
+        scheduled_for=values["scheduled_for"],
+        version=values["version"],
+        requested_at=values["requested_at"],
         requested_by=values["requested_by"],
         reason=values.get("reason"),
     )

@@ -1,6 +1,7 @@
 """Definitions and the version log on DynamoDB."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Final
 
 from hourbell.adapters.dynamodb.client import Database
@@ -15,6 +16,7 @@ from hourbell.adapters.dynamodb.layout import (
     SCHEDULES,
     TIMELINE,
     VERSIONS,
+    backfill_sort,
     version_sort,
 )
 from hourbell.adapters.dynamodb.listing import ListIndex
@@ -22,11 +24,13 @@ from hourbell.adapters.dynamodb.models import DefinitionItem, NameItem, VersionI
 from hourbell.adapters.dynamodb.reading import batch_get, get_item, query
 from hourbell.adapters.dynamodb.row_items import encode_dispatch, encode_occurrence
 from hourbell.adapters.dynamodb.schedule_items import (
+    decode_backfill,
     decode_name,
     decode_run,
     decode_schedule,
     decode_version,
     definition_key,
+    encode_backfill,
     encode_name,
     encode_run,
     encode_schedule,
@@ -46,8 +50,9 @@ from hourbell.adapters.dynamodb.transactions import (
     write_together,
 )
 from hourbell.domain.definition import Schedule, ScheduleState, Version, VersionRef
+from hourbell.domain.dispatch import Dispatch
 from hourbell.domain.occurrence import Occurrence
-from hourbell.usecases.ports import Creation, Listing, Run, Succession, Write
+from hourbell.usecases.ports import Backfill, Creation, Listing, Run, Succession, Write
 
 # What became of a create whose first refused write stands at this place.
 _REFUSALS: Final = (
@@ -200,6 +205,48 @@ class DynamoSchedules:
             consistent=True,
         )
         return None if item is None else decode_run(item)
+
+    def record_backfill(
+        self, backfill: Backfill, row: Occurrence, release: Dispatch
+    ) -> Write:
+        """Store a backfilled time, its row and its dispatch row in one transaction."""
+        table, timeline = self._tables.schedules, self._tables.timeline
+        members: list[Member] = [
+            Put(table, SCHEDULES, encode_backfill(backfill)),
+            Put(timeline, TIMELINE, encode_occurrence(row)),
+            Put(timeline, TIMELINE, encode_dispatch(release)),
+            Check(
+                table,
+                definition_key(backfill.schedule_id),
+                DefinitionItem.state.is_in(*_RUNNABLE),
+            ),
+        ]
+        refused = first_refused(self._database, members)
+        if refused is None:
+            return Write.APPLIED
+        return Write.LOST if refused == len(members) - 1 else Write.EXISTS
+
+    def backfills(
+        self, schedule_id: str, first: datetime, last: datetime
+    ) -> tuple[Backfill, ...]:
+        """Return what was backfilled from `first` to `last`, both included."""
+        items = query(
+            self._database,
+            None,
+            TableName=self._tables.schedules,
+            KeyConditionExpression="#id = :id AND #item BETWEEN :first AND :last",
+            ExpressionAttributeNames={
+                "#id": SCHEDULES.partition,
+                "#item": SCHEDULES.sort,
+            },
+            ExpressionAttributeValues={
+                ":id": {"S": schedule_id},
+                ":first": {"S": backfill_sort(first)},
+                ":last": {"S": backfill_sort(last)},
+            },
+            ConsistentRead=True,
+        )
+        return tuple(map(decode_backfill, items))
 
     def version_log(
         self, schedule_id: str, *, before: int | None = None, limit: int = 50

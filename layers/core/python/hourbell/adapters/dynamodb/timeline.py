@@ -6,22 +6,28 @@ from typing import Any
 
 from hourbell.adapters.dynamodb.client import Database
 from hourbell.adapters.dynamodb.expressions import assignments
-from hourbell.adapters.dynamodb.layout import DISPATCH, TIMELINE
-from hourbell.adapters.dynamodb.models import DispatchItem
+from hourbell.adapters.dynamodb.layout import TIMELINE
+from hourbell.adapters.dynamodb.models import OccurrenceItem
 from hourbell.adapters.dynamodb.packed import PackedWriter, RowWriter
 from hourbell.adapters.dynamodb.reading import batch_get
 from hourbell.adapters.dynamodb.row_items import (
     decode_dispatch,
     decode_occurrence,
     decode_row_key,
+    encode_dispatch,
     is_dispatch,
     row_item_key,
 )
-from hourbell.adapters.dynamodb.transactions import Update, write_together
+from hourbell.adapters.dynamodb.transactions import Put, Update, write_together
 from hourbell.adapters.sdk_errors import translation
-from hourbell.domain.dispatch import Dispatch, DispatchState
+from hourbell.domain.dispatch import Dispatch
 from hourbell.domain.errors import Permanent
-from hourbell.domain.occurrence import Occurrence, RowKey, partition_of
+from hourbell.domain.occurrence import (
+    TRANSITIONS,
+    Occurrence,
+    RowKey,
+    partition_of,
+)
 from hourbell.usecases.ports import Change, Page, Write
 
 log = logging.getLogger(__name__)
@@ -39,9 +45,8 @@ class DynamoTimeline:
         """
         self._database = database
         self._table = database.tables.timeline
-        self._writer = writer or PackedWriter(
-            database.single, self._table, database.backoff
-        )
+        self._packed = PackedWriter(database.single, self._table, database.backoff)
+        self._writer = writer or self._packed
 
     def plan(self, rows: Sequence[Occurrence]) -> list[Write]:
         """Insert rows where their keys are free.
@@ -103,19 +108,38 @@ class DynamoTimeline:
         items = batch_get(self._database, self._table, wanted, consistent=True)
         return {row.key: row for row in _sorted(items)[0]}
 
-    def settle(self, dispatch: Dispatch) -> Write:
-        """Set a dispatch row DONE, with its expiry, if it is PENDING."""
-        done = {"state": DispatchState.DONE, "expires_at": dispatch.expires_at}
-        pending = (DispatchItem.kind == DISPATCH) & (
-            DispatchItem.state == DispatchState.PENDING
+    def post(self, dispatches: Sequence[Dispatch]) -> list[Write]:
+        """Insert dispatch rows where their keys are free.
+
+        Raises:
+            ValueError: a key occurs twice.
+        """
+        _reject_repeats([dispatch.key for dispatch in dispatches])
+        return self._packed.post(dispatches)
+
+    def settle(self, dispatches: Sequence[Dispatch]) -> list[Write]:
+        """Set dispatch rows DONE, with their expiry, where they are PENDING.
+
+        Raises:
+            ValueError: a key occurs twice.
+        """
+        _reject_repeats([dispatch.key for dispatch in dispatches])
+        return self._packed.settle(dispatches)
+
+    def reopen(self, change: Change, release: Dispatch) -> Write:
+        """Make a transition and put the dispatch row, in one transaction."""
+        move, row = TRANSITIONS[change.transition], change.row
+        written = {name: getattr(row, name) for name in move.writes}
+        return write_together(
+            self._database,
+            Update(
+                self._table,
+                row_item_key(row.key),
+                OccurrenceItem.state.is_in(*move.sources),
+                assignments(OccurrenceItem, {"state": move.target, **written}),
+            ),
+            Put(self._table, TIMELINE, encode_dispatch(release)),
         )
-        update = Update(
-            self._table,
-            row_item_key(dispatch.key),
-            pending,
-            assignments(DispatchItem, done),
-        )
-        return write_together(self._database, update)
 
 
 def _sorted(

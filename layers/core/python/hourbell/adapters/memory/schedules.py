@@ -2,14 +2,17 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import datetime
 from typing import Final
 
 from hourbell.adapters.listing import Position, listing_key, position_of
 from hourbell.adapters.memory.store import MemoryStore
 from hourbell.domain.definition import Schedule, ScheduleState, Version, VersionRef
+from hourbell.domain.dispatch import Dispatch
 from hourbell.domain.occurrence import Occurrence
 from hourbell.domain.shards import stable_hash
 from hourbell.usecases.ports import (
+    Backfill,
     Creation,
     ListEntry,
     Listing,
@@ -128,6 +131,33 @@ class MemorySchedules:
     def find_run(self, schedule_id: str, run: str) -> Run | None:
         """Return a manual run."""
         return self._store.runs.get((schedule_id, run))
+
+    def record_backfill(
+        self, backfill: Backfill, row: Occurrence, release: Dispatch
+    ) -> Write:
+        """Store a backfilled time, its row and its dispatch row."""
+        store, key = self._store, (backfill.schedule_id, backfill.scheduled_for)
+        schedule = store.schedules.get(backfill.schedule_id)
+        taken = store.row(row.key) or store.dispatch(release.key)
+        if key in store.backfills or taken is not None:
+            return Write.EXISTS
+        if schedule is None or schedule.state is ScheduleState.CANCELED:
+            return Write.LOST
+        store.backfills[key] = backfill
+        store.put_row(row)
+        store.put_dispatch(release)
+        return Write.APPLIED
+
+    def backfills(
+        self, schedule_id: str, first: datetime, last: datetime
+    ) -> tuple[Backfill, ...]:
+        """Return what was backfilled from `first` to `last`, both included."""
+        found = [
+            backfill
+            for (owner, instant), backfill in self._store.backfills.items()
+            if owner == schedule_id and first <= instant <= last
+        ]
+        return tuple(sorted(found, key=lambda backfill: backfill.scheduled_for))
 
     def version_log(
         self, schedule_id: str, *, before: int | None = None, limit: int = 50

@@ -1,11 +1,12 @@
 """The state that the in-memory adapters share."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from hourbell.domain.definition import Handler, Schedule, Tenant, Version, VersionRef
 from hourbell.domain.dispatch import Dispatch
 from hourbell.domain.occurrence import Occurrence, RowKey
-from hourbell.usecases.ports import Lease, Run
+from hourbell.usecases.ports import Backfill, Lease, Run
 
 
 @dataclass(slots=True)
@@ -21,6 +22,7 @@ class MemoryStore:
         handlers: (tenant_id, name) -> handler.
         groups: the lease record of each shard group as it was last written.
         runs: (schedule_id, run) -> manual run.
+        backfills: (schedule_id, scheduled_for) -> backfilled time.
         stream: the new image of every write of an occurrence, oldest first.
     """
 
@@ -36,6 +38,7 @@ class MemoryStore:
     groups: dict[int, Lease] = field(default_factory=dict)
     stream: list[Occurrence] = field(default_factory=list)
     runs: dict[tuple[str, str], Run] = field(default_factory=dict)
+    backfills: dict[tuple[str, datetime], Backfill] = field(default_factory=dict)
 
     def row(self, key: RowKey) -> Occurrence | None:
         """Return the row under a key, if there is one."""

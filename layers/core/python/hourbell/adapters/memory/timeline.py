@@ -67,8 +67,32 @@ class MemoryTimeline:
         found = {key: self._store.row(key) for key in keys}
         return {key: row for key, row in found.items() if row is not None}
 
-    def settle(self, dispatch: Dispatch) -> Write:
-        """Set a dispatch row DONE, with its expiry, if it is PENDING."""
+    def post(self, dispatches: Sequence[Dispatch]) -> list[Write]:
+        """Insert dispatch rows where their keys are free."""
+        _reject_repeats([dispatch.key for dispatch in dispatches])
+        return [self._post(dispatch) for dispatch in dispatches]
+
+    def settle(self, dispatches: Sequence[Dispatch]) -> list[Write]:
+        """Set dispatch rows DONE, with their expiry, where they are PENDING."""
+        _reject_repeats([dispatch.key for dispatch in dispatches])
+        return [self._settle(dispatch) for dispatch in dispatches]
+
+    def reopen(self, change: Change, release: Dispatch) -> Write:
+        """Make a transition and put the dispatch row, or do neither."""
+        if self._store.dispatch(release.key) is not None:
+            return Write.LOST
+        answer = self._apply(change)
+        if answer is Write.APPLIED:
+            self._store.put_dispatch(release)
+        return answer
+
+    def _post(self, dispatch: Dispatch) -> Write:
+        if self._store.dispatch(dispatch.key) is not None:
+            return Write.EXISTS
+        self._store.put_dispatch(dispatch)
+        return Write.APPLIED
+
+    def _settle(self, dispatch: Dispatch) -> Write:
         stored = self._store.dispatch(dispatch.key)
         if stored is None or not stored.is_open:
             return Write.LOST

@@ -1,0 +1,157 @@
+"""Let deferred occurrences go when their time is near, and see them enqueued.
+
+A deferred occurrence lies behind the scan, so its dispatch row speaks for it: the row
+stays PENDING until the occurrence was sent or has ended, whatever is lost in between.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from hourbell.domain.definition import Version, VersionRef
+from hourbell.domain.dispatch import Dispatch, DispatchKind, DispatchState
+from hourbell.domain.occurrence import Occurrence, RowKey, State, Transition, row_key
+from hourbell.domain.policies import expires_at, is_stuck
+from hourbell.usecases.materialize import Plane, canceling
+from hourbell.usecases.ports import Change, Write
+from hourbell.usecases.unsent import objection_to_sending
+from hourbell.usecases.version_reads import read_versions
+
+_UNSENT = frozenset({State.PLANNED, State.DEFERRED, State.SCHEDULED})
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseReport:
+    """What became of the dispatch rows.
+
+    Attributes:
+        released: occurrences that are outbox records now.
+        canceled: occurrences that their version no longer stands behind.
+        held: occurrences that a handover under way has yet to decide.
+        settled: dispatch rows that are done.
+        unclear: writes without a clear answer; they come up again.
+        faulty: occurrences that, or whose version, cannot be read or are not there;
+            they are left alone.
+        stuck: outbox records that the stream did not get through.
+    """
+
+    released: int = 0
+    canceled: int = 0
+    held: int = 0
+    settled: int = 0
+    unclear: int = 0
+    faulty: int = 0
+    stuck: tuple[RowKey, ...] = ()
+
+
+def release(
+    plane: Plane,
+    dispatches: Iterable[Dispatch],
+    now: datetime,
+    *,
+    previous: datetime | None = None,
+) -> ReleaseReport:
+    """Work off the dispatch rows of deferred occurrences that are due soon.
+
+    Args:
+        plane: the ports.
+        dispatches: of any kind and state; only pending releases due within the
+            horizon are taken.
+        now: the current instant.
+        previous: when the last finished pass began; for the sweep's backoff.
+
+    Raises:
+        Transient: occurrences or versions could not be read.
+    """
+    due = now + plane.horizon
+    taken = {
+        target_of(plane, dispatch): dispatch
+        for dispatch in dispatches
+        if dispatch.kind is DispatchKind.RELEASE
+        and dispatch.is_open
+        and dispatch.due <= due
+    }
+    if not taken:
+        return ReleaseReport()
+    rows = plane.timeline.read(taken)
+    over = [key for key, row in rows.items() if row.state not in _UNSENT]
+    deferred = [row for row in rows.values() if row.state is State.DEFERRED]
+    report, ended = _let_go(plane, deferred, now)
+    stuck = tuple(row.key for row in rows.values() if is_stuck(row, now, previous))
+    settled, unclear = _settle(plane, [taken[key] for key in [*over, *ended]], now)
+    return replace(
+        report,
+        stuck=stuck,
+        settled=settled,
+        unclear=report.unclear + unclear,
+        # What is not read may be there: a row of another release.
+        faulty=report.faulty + len(taken) - len(rows),
+    )
+
+
+def target_of(plane: Plane, dispatch: Dispatch) -> RowKey:
+    """Return the key of the occurrence that a dispatch row speaks for."""
+    instant = dispatch.scheduled_for or dispatch.due
+    shard = plane.shard_map.shard_of(dispatch.schedule_id, instant)
+    return row_key(dispatch.schedule_id, dispatch.version, instant, shard, dispatch.run)
+
+
+def _let_go(
+    plane: Plane, rows: Sequence[Occurrence], now: datetime
+) -> tuple[ReleaseReport, list[RowKey]]:
+    """Make outbox records of deferred rows; return the keys of those that ended."""
+    refs = [_ref(row) for row in rows]
+    versions, faulty = read_versions(plane.schedules, refs, consistent=True)
+    readable = [row for row in rows if _ref(row) not in faulty]
+    free = [row for row in readable if not _is_held(row, versions)]
+    free.sort(key=lambda row: row.available_at or row.scheduled_for)
+    changes = [_change(plane, row, versions.get(_ref(row)), now) for row in free]
+    counts = dict.fromkeys(Transition, 0)
+    ended: list[RowKey] = []
+    unclear = 0
+    for change, answer in zip(changes, plane.timeline.move(changes), strict=True):
+        unclear += answer is Write.UNKNOWN
+        if answer is Write.APPLIED:
+            counts[change.transition] += 1
+            if change.transition is Transition.CANCEL:
+                ended.append(change.row.key)
+    report = ReleaseReport(
+        released=counts[Transition.RELEASE],
+        canceled=counts[Transition.CANCEL],
+        held=len(readable) - len(free),
+        faulty=len(rows) - len(readable),
+        unclear=unclear,
+    )
+    return report, ended
+
+
+def _ref(row: Occurrence) -> VersionRef:
+    return VersionRef(row.schedule_id, row.version)
+
+
+def _is_held(row: Occurrence, versions: Mapping[VersionRef, Version]) -> bool:
+    version = versions.get(_ref(row))
+    return version is not None and version.holds(row.scheduled_for)
+
+
+def _change(
+    plane: Plane, row: Occurrence, version: Version | None, now: datetime
+) -> Change:
+    reason = objection_to_sending(plane.schedules, row, version)
+    if reason is not None:
+        return canceling(row, reason, now)
+    scheduled = replace(row, state=State.SCHEDULED, scheduled_at=now)
+    return Change(scheduled, Transition.RELEASE)
+
+
+def _settle(
+    plane: Plane, dispatches: Sequence[Dispatch], now: datetime
+) -> tuple[int, int]:
+    """Set dispatch rows DONE; return how many are, and how many are not clear."""
+    done = [
+        replace(each, state=DispatchState.DONE, expires_at=expires_at(now))
+        for each in dispatches
+    ]
+    answers = plane.timeline.settle(done)
+    unclear = answers.count(Write.UNKNOWN)
+    return len(answers) - unclear, unclear

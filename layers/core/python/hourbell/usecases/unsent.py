@@ -1,0 +1,55 @@
+"""Judge an occurrence that is about to be sent: does its version stand behind it?"""
+
+from hourbell.domain.definition import ScheduleState, Tracking, Version
+from hourbell.domain.occurrence import CancelReason, Occurrence
+from hourbell.usecases.ports import Schedules
+from hourbell.usecases.version_reads import stopped_version
+
+
+def ending(version: Version) -> CancelReason:
+    """Return the reason for canceling what a version leaves behind."""
+    if version.ends_as is ScheduleState.PAUSED:
+        return CancelReason.PAUSED
+    if version.ends_as is ScheduleState.CANCELED:
+        return CancelReason.CANCELED
+    return CancelReason.SUPERSEDED
+
+
+def objection_to_sending(
+    schedules: Schedules, row: Occurrence, version: Version | None
+) -> CancelReason | None:
+    """Return why a row must not be sent; None when it may, or may later.
+
+    What an UNTRACKED version has out of hand of the times after an edit stands, since
+    its consumer could not tell a second id for the same time from the first. A pause
+    or a cancel stops what is unsent of the times up to it, of a TRACKED version
+    whatever is unsent, and what was asked for by hand before it.
+
+    Args:
+        schedules: the version log.
+        row: an unsent occurrence.
+        version: its version by a consistent read; None when there is none.
+
+    Raises:
+        Transient: the version log did not answer.
+    """
+    if version is None:
+        return CancelReason.ORPHANED
+    if version.holds(row.scheduled_for):
+        return None
+    asked_at = row.asked_at
+    if version.effective_to is not None:
+        stopped = stopped_version(schedules, version, since=asked_at)
+        if stopped is not None and _is_reached(row, version, stopped):
+            return ending(stopped)
+    # What no rule made need not lie in its version's interval.
+    foreign = asked_at is None and not version.owns(row.scheduled_for)
+    return ending(version) if foreign else None
+
+
+def _is_reached(row: Occurrence, version: Version, stopped: Version) -> bool:
+    tracked = version.definition.tracking is Tracking.TRACKED
+    return tracked or (
+        stopped.ends_at is not None
+        and (row.asked_at or row.scheduled_for) <= stopped.ends_at
+    )
