@@ -210,7 +210,11 @@ class ScheduleFields(TimingFields):
     tags: Tags = Field(default_factory=dict)
     payload: Annotated[
         Any,
-        Field(description=f"Any JSON, up to {MAX_PAYLOAD_BYTES} bytes."),
+        Field(
+            description=f"Any JSON, up to {MAX_PAYLOAD_BYTES} bytes. Messages have in "
+            "its string values what <scheduled_for>, <occurrence_id>, <schedule_name> "
+            "and <attempt> stand for."
+        ),
         AfterValidator(_payload),
     ] = None
     tracking: Annotated[Literal["TRACKED", "UNTRACKED"], AfterValidator(_tracking)] = (

@@ -6,8 +6,12 @@ import json
 from hourbell.domain.definition import Version
 from hourbell.domain.instants import format_instant
 from hourbell.domain.occurrence import Occurrence
+from hourbell.domain.template import fill
 
 EVENT_TYPE = "com.hourbell.occurrence.due.v1"
+
+# Which attempt a claim of the message would be; an occurrence has only one yet.
+_ATTEMPT = 1
 
 # SQS refuses these two code points in a body; as JSON escapes they pass.
 _ESCAPES = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
@@ -24,7 +28,7 @@ def encode(row: Occurrence, version: Version, send: int) -> str:
     Returns:
         compact JSON; all members but `traceparent` are CloudEvents 1.0's own, and
         `data` holds handler, schedule_id, version, tenant, available_at, send,
-        misfire and payload.
+        misfire and payload, in which the tokens of `template` are filled in.
     """
     data = {
         "handler": version.definition.handler,
@@ -49,9 +53,17 @@ def encode(row: Occurrence, version: Version, send: int) -> str:
     # The payload is spliced in as the text that was accepted: no number in it may
     # change by being parsed and written again.
     head = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
-    return f'{head[:-2]},"payload":{version.definition.payload_json}}}}}'.translate(
-        _ESCAPES
-    )
+    return f'{head[:-2]},"payload":{_payload(row, version)}}}}}'.translate(_ESCAPES)
+
+
+def _payload(row: Occurrence, version: Version) -> str:
+    values = {
+        "scheduled_for": format_instant(row.scheduled_for),
+        "occurrence_id": row.occurrence_id,
+        "schedule_name": version.name,
+        "attempt": str(_ATTEMPT),
+    }
+    return fill(version.definition.payload_json, values)
 
 
 def traceparent(occurrence_id: str, send: int) -> str:
