@@ -6,7 +6,7 @@ be interrupted anywhere and done again by anybody: the call that began the chang
 next change, or a pass that finds the dispatch row.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice, takewhile
@@ -49,6 +49,21 @@ class Handover:
     """
 
     version: Version
+    standing: tuple[Occurrence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """How a handover would end if it were done now.
+
+    Attributes:
+        heir: the new version, with what it would own and count from.
+        canceled: the ended version's occurrences that would be canceled.
+        standing: occurrences after the change that would stand, of whatever version.
+    """
+
+    heir: Version
+    canceled: tuple[Occurrence, ...]
     standing: tuple[Occurrence, ...]
 
 
@@ -124,15 +139,7 @@ def _hand_over(
     now: datetime,
 ) -> Version:
     walk = _walk_back(plane, ended, rows, now)
-    taken_over = _effective_from(ended, walk.standing)
-    if _times_ahead(plane, ended, now) is None:
-        # What stands cannot be looked up, so all that may stand is left to it.
-        taken_over = max(taken_over, _reach(plane, ended, now) + TICK)
-    heir = replace(
-        version,
-        effective_from=taken_over,
-        base_sequence=walk.sequence if _goes_on_counting(ended, version) else 0,
-    )
+    heir = _heir(plane, ended, version, walk, now)
     first = _first(plane, heir, now)
     if plane.schedules.take_over(heir, ended.ref, first) is Write.APPLIED:
         if first is not None:
@@ -144,6 +151,51 @@ def _hand_over(
     if heir.effective_from is None:
         raise Transient(f"the handover to {version.ref} is not clear")
     return heir
+
+
+def _heir(
+    plane: Plane, ended: Version, version: Version, walk: _Walk, now: datetime
+) -> Version:
+    """Return the new version as it takes over after a walk."""
+    taken_over = _effective_from(ended, walk.standing)
+    if _times_ahead(plane, ended, now) is None:
+        # What stands cannot be looked up, so all that may stand is left to it.
+        taken_over = max(taken_over, _reach(plane, ended, now) + TICK)
+    return replace(
+        version,
+        effective_from=taken_over,
+        base_sequence=walk.sequence if _goes_on_counting(ended, version) else 0,
+    )
+
+
+def foresee_handover(
+    plane: Plane, ended: Version, version: Version, now: datetime
+) -> Foreseen:
+    """Say how a handover would end; nothing is stored.
+
+    Args:
+        plane: the ports.
+        ended: the version in force, with `ends_at`.
+        version: the one that would take over.
+        now: the current instant.
+    """
+    rows = list(rows_ahead(plane, ended, now).values())
+    recalled = {State.CANCELED, *TRANSITIONS[_stopping(ended)].sources}
+    kept = len(rows)
+    while kept and rows[kept - 1].state in recalled:
+        kept -= 1
+    walk = _walked(ended, rows[kept - 1] if kept else None, rows[kept:])
+    stands = [*earlier_ahead(plane, ended), *rows[:kept]]
+    return Foreseen(
+        _heir(plane, ended, version, walk, now),
+        tuple(row for row in rows[kept:] if row.state is not State.CANCELED),
+        tuple(row for row in stands if row.state is not State.CANCELED),
+    )
+
+
+def counted_until_end(plane: Plane, ended: Version, now: datetime) -> int:
+    """Return how many times are counted up to `ends_at` of a version."""
+    return _walked(ended, None, list(rows_ahead(plane, ended, now).values())).sequence
 
 
 def rows_ahead(plane: Plane, ended: Version, now: datetime) -> dict[RowKey, Occurrence]:
@@ -202,11 +254,26 @@ def _walk_back(
     for row in reversed(list(rows.values())):
         left = _withdraw(plane, ended, row, now)
         if left is not None and left.state is not State.CANCELED:
-            return _Walk(left, left.sequence)
+            return _walked(ended, left, canceled)
         canceled.append(row)
+    return _walked(ended, None, canceled)
+
+
+def _walked(
+    ended: Version, standing: Occurrence | None, canceled: Sequence[Occurrence]
+) -> _Walk:
+    """Return the result of a walk from the rows that it met."""
+    if standing is not None:
+        return _Walk(standing, standing.sequence)
     if canceled:
         return _Walk(None, min(row.sequence for row in canceled) - 1)
     return _Walk(None, _counted(ended))
+
+
+def _stopping(ended: Version) -> Transition:
+    """Return the transition that takes a row of an ended version back."""
+    tracked = ended.definition.tracking is Tracking.TRACKED
+    return Transition.RECALL if tracked else Transition.WITHDRAW
 
 
 def _withdraw(
@@ -217,8 +284,7 @@ def _withdraw(
     Raises:
         Transient: no clear answer.
     """
-    tracked = ended.definition.tracking is Tracking.TRACKED
-    transition = Transition.RECALL if tracked else Transition.WITHDRAW
+    transition = _stopping(ended)
     current: Occurrence | None = row
     while current is not None and current.state in TRANSITIONS[transition].sources:
         canceled = canceling(current, ending(ended), now).row

@@ -67,7 +67,9 @@ class PreviewTime:
         }
 
 
-def preview(timing: Timing, after: datetime, count: int) -> list[PreviewTime]:
+def preview(
+    timing: Timing, after: datetime, count: int, *, counted: int = 0
+) -> list[PreviewTime]:
     """Return the next times strictly after an instant, with notes.
 
     Notes name every transition of the zone that lies between two times, the local
@@ -78,6 +80,7 @@ def preview(timing: Timing, after: datetime, count: int) -> list[PreviewTime]:
         timing: what to preview; a rate without anchor counts from `after`.
         after: instant before the first time.
         count: how many times, 1 to 1,000; fewer come when they are used up.
+        counted: how many times count towards `max_occurrences` already.
 
     Raises:
         InvalidInput: if the timing or the count is not valid.
@@ -85,13 +88,15 @@ def preview(timing: Timing, after: datetime, count: int) -> list[PreviewTime]:
     timing = anchored(timing, after)
     shown: list[PreviewTime] = []
     before = to_utc(after)
-    for instant in preview_times(timing, after, count):
+    for instant in preview_times(timing, after, count, counted=counted):
         shown.append(_describe(timing, before, instant, first=not shown))
         before = instant
     return shown
 
 
-def preview_times(timing: Timing, after: datetime, count: int) -> list[datetime]:
+def preview_times(
+    timing: Timing, after: datetime, count: int, *, counted: int = 0
+) -> list[datetime]:
     """Return the instants of a preview alone, which is many times faster.
 
     Raises:
@@ -102,7 +107,7 @@ def preview_times(timing: Timing, after: datetime, count: int) -> list[datetime]
         message = f"count must lie between 1 and {MAX_COUNT:,}; found {shown}."
         raise InvalidInput.of("count", "out_of_range", message, found=shown)
     if timing.max_occurrences is not None:
-        count = min(count, timing.max_occurrences)
+        count = min(count, max(timing.max_occurrences - counted, 0))
     return list(islice(upcoming(anchored(timing, after), after), count))
 
 

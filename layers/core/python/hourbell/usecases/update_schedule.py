@@ -5,19 +5,29 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
-from hourbell.domain.definition import Definition, Schedule, ScheduleState, Tracking
+from hourbell.domain.definition import (
+    Definition,
+    Schedule,
+    ScheduleState,
+    Version,
+    VersionRef,
+)
 from hourbell.domain.errors import (
     Conflict,
     InvalidInput,
     PreconditionFailed,
     Transient,
 )
-from hourbell.domain.occurrence import TRANSITIONS, Occurrence, State, Transition
 from hourbell.domain.schedule import anchored, validate
+from hourbell.domain.zones import TICK
 from hourbell.usecases.admission import admission_findings
 from hourbell.usecases.change_schedule import Changed, Changes, edit, find_current
 from hourbell.usecases.expected import Expected
-from hourbell.usecases.handover import earlier_ahead, rows_ahead
+from hourbell.usecases.handover import (
+    Foreseen,
+    counted_until_end,
+    foresee_handover,
+)
 from hourbell.usecases.identify import Caller
 from hourbell.usecases.preview import PreviewTime, preview
 
@@ -137,15 +147,16 @@ def foresee_update(
         revision=schedule.revision + changed,
         updated_at=now if changed else schedule.updated_at,
     )
-    canceled, standing = _walk(changes, schedule, now) if renewed else ((), ())
-    since = max((now, *(row.scheduled_for for row in standing)))
-    times = preview(wanted.definition.timing, since, SHOWN)
+    foreseen = _foreseen(changes, after, now, renewed=renewed)
+    heir = foreseen.heir
+    since = now if heir.effective_from is None else heir.effective_from - TICK
+    times = preview(wanted.definition.timing, since, SHOWN, counted=heir.base_sequence)
     return Forecast(
         after,
         changed,
         tuple(times),
-        tuple(row.occurrence_id for row in canceled),
-        tuple(row.occurrence_id for row in standing),
+        tuple(row.occurrence_id for row in foreseen.canceled),
+        tuple(row.occurrence_id for row in foreseen.standing),
     )
 
 
@@ -192,21 +203,37 @@ def _admitted(
     return replace(wanted, definition=definition)
 
 
-def _walk(
-    changes: Changes, schedule: Schedule, now: datetime
-) -> tuple[tuple[Occurrence, ...], tuple[Occurrence, ...]]:
-    """Return the rows ahead that a new version would cancel, and those that stand."""
-    found = changes.plane.schedules.versions([schedule.ref], consistent=True)
-    version = found.get(schedule.ref)
+def _foreseen(
+    changes: Changes, after: Schedule, now: datetime, *, renewed: bool
+) -> Foreseen:
+    """Return the version that would be in force, and what its handover would do.
+
+    Its `effective_from` and `base_sequence` are where its times after now begin, and
+    what is counted before them.
+    """
+    current = _in_force(changes, VersionRef(after.schedule_id, after.version - renewed))
+    ended = replace(current, ends_at=now)
+    if renewed:
+        heir = replace(current, version=after.version, definition=after.definition)
+        return foresee_handover(changes.plane, ended, heir, now)
+    counted = counted_until_end(changes.plane, ended, now)
+    begins = max(now + TICK, current.effective_from or now)
+    heir = replace(current, effective_from=begins, base_sequence=counted)
+    return Foreseen(heir, (), ())
+
+
+def _in_force(changes: Changes, ref: VersionRef) -> Version:
+    """Return a version as it is once its handover is finished.
+
+    Raises:
+        Transient: it has no log entry, which only a change under way explains.
+    """
+    before = VersionRef(ref.schedule_id, ref.version - 1)
+    found = changes.plane.schedules.versions([before, ref], consistent=True)
+    version, ended = found.get(ref), found.get(before)
     if version is None:
-        return (), ()
-    ended = replace(version, ends_at=now)
-    ahead = rows_ahead(changes.plane, ended, now).values()
-    rows = [row for row in ahead if row.state is not State.CANCELED]
-    tracked = schedule.definition.tracking is Tracking.TRACKED
-    transition = Transition.RECALL if tracked else Transition.WITHDRAW
-    kept = len(rows)
-    while kept and rows[kept - 1].state in TRANSITIONS[transition].sources:
-        kept -= 1
-    standing = [*earlier_ahead(changes.plane, ended), *rows[:kept]]
-    return tuple(rows[kept:]), tuple(standing)
+        raise Transient(f"{ref} has no log entry")
+    if version.effective_from is None and ended is not None and ended.ends_at:
+        plane, as_of = changes.plane, ended.ends_at
+        version = foresee_handover(plane, ended, version, as_of).heir
+    return version
