@@ -138,8 +138,13 @@ def memory_queues() -> Queues:
     )
 
 
-def dynamo_world(database: Database) -> World:
-    """Return the ports on DynamoDB; the tables are there already."""
+def dynamo_world(database: Database, **settings: int) -> World:
+    """Return the ports on DynamoDB; the tables are there already.
+
+    Args:
+        database: the tables.
+        settings: of `DynamoSchedules`.
+    """
     clock = FixedClock(NOW)
 
     def seed(rows: Sequence[Occurrence | Dispatch]) -> None:
@@ -153,7 +158,7 @@ def dynamo_world(database: Database) -> World:
 
     return World(
         clock,
-        DynamoSchedules(database),
+        DynamoSchedules(database, **settings),
         DynamoTimeline(database),
         DynamoDirectory(database, clock),
         DynamoShardGroups(database),

@@ -87,6 +87,20 @@ def test_updates_of_one_revision_make_one_version(tenant: Tenant) -> None:
     assert [each["version"] for each in log] == [2, 1]
 
 
+def test_a_quota_of_many_thousands_is_counted_in_slots(api_world: ApiWorld) -> None:
+    tenant = api_world.tenant("vast", quotas={"schedules": 100_000})
+    creates = [partial(tenant.create, f"bell-{number}") for number in range(40)]
+    answers = answers_of([partial(patiently, create) for create in creates])
+    assert statuses(answers) == {201: 40}
+    assert used(tenant) == 40
+    ids = [answer.document["schedule_id"] for answer in answers[:25]]
+    answers = answers_of(
+        [partial(tenant.send, "DELETE", f"{SCHEDULES}/{each}") for each in ids]
+    )
+    assert statuses(answers) == {200: 25}
+    assert used(tenant) == 15
+
+
 def test_a_quota_holds_exactly_under_creates_at_once(api_world: ApiWorld) -> None:
     tenant = api_world.tenant("full", quotas={"schedules": 100})
     answers = answers_of(

@@ -120,7 +120,7 @@ def test_a_tenant_is_created_and_can_start_at_once(api: Api) -> None:
         ("tenant_id", "n", "tenant_id", "invalid_characters"),
         ("tier", "gold", "tier", "unsupported_value"),
         ("weight", 101, "weight", "out_of_range"),
-        ("quotas", {"schedules": 10_001}, "quotas.schedules", "out_of_range"),
+        ("quotas", {"schedules": 20_000_001}, "quotas.schedules", "out_of_range"),
         ("quotas", {"payload_bytes": 0}, "quotas.payload_bytes", "out_of_range"),
         ("quotas", {"rate": 1}, "quotas.rate", "unknown_field"),
         (

@@ -9,7 +9,6 @@ import pytest
 from hourbell.adapters.dynamodb import layout
 from hourbell.adapters.dynamodb.codec import encode
 from hourbell.adapters.dynamodb.control_items import (
-    count_item_key,
     decode_handler,
     decode_tenant,
     encode_group,
@@ -19,6 +18,7 @@ from hourbell.adapters.dynamodb.control_items import (
     encode_principal,
     encode_tenant,
 )
+from hourbell.adapters.dynamodb.count_items import count_item_key, slot_item_key
 from hourbell.adapters.dynamodb.models import GroupItem, OccurrenceItem
 from hourbell.adapters.dynamodb.packed import insertion, transition
 from hourbell.adapters.dynamodb.row_items import (
@@ -164,6 +164,7 @@ def test_keys_are_those_of_the_document() -> None:
         ("own_principal", encode_own_principal("1:role/x", "acme")),
         ("listed", encode_listed("acme")),
         ("count", count_item_key("acme")),
+        ("slot", slot_item_key("acme", 5)),
         ("group", encode_group(3, DUE)),
     ],
 )
@@ -176,6 +177,7 @@ def test_control_keys_are_those_of_the_document(
         "name": "reports",
         "principal": "1:role/x",
         "group": 3,
+        "slot": 5,
     }
 
     assert keys_of(item, layout.CONTROL) == (

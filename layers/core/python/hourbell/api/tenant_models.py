@@ -24,7 +24,7 @@ from hourbell.usecases.tenants import (
 )
 from hourbell.usecases.usage import QuotaUse
 
-MAX_SCHEDULES: Final = 10_000
+MAX_SCHEDULES: Final = 20_000_000
 MAX_PAYLOAD_BYTES: Final = 65_536
 MIN_INTERVAL_SECONDS: Final = 60
 MAX_INTERVAL_SECONDS: Final = 86_400

@@ -65,7 +65,7 @@ class Quotas:
     """What a tenant may use.
 
     Attributes:
-        schedules: how many ACTIVE and PAUSED schedules; exact.
+        schedules: how many ACTIVE and PAUSED schedules; never exceeded.
         payload_bytes: the largest payload, as JSON text.
         min_interval_seconds: the least time between two times of one schedule.
     """

@@ -93,7 +93,8 @@ class Schedules(Protocol):
 
         The same transaction counts the schedule against the tenant's quota. When
         several conditions fail at once, EXISTS goes before NAME_TAKEN goes before
-        QUOTA_FULL.
+        QUOTA_FULL. Never does a create go beyond its quota; above 10,000 one may be
+        refused up to 1 % early while others create and cancel.
         """
         ...
 
@@ -193,7 +194,10 @@ class Schedules(Protocol):
         ...
 
     def count(self, tenant_id: str) -> int:
-        """Return how many schedules count against the tenant's quota."""
+        """Return how many schedules count against the tenant's quota.
+
+        Exact when nobody creates or cancels meanwhile.
+        """
         ...
 
     def find(self, schedule_id: str) -> Schedule | None:

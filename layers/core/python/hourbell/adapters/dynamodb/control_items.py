@@ -7,14 +7,12 @@ from typing import Any, cast
 from hourbell.adapters.dynamodb import layout
 from hourbell.adapters.dynamodb.codec import Item, decode, encode
 from hourbell.adapters.dynamodb.models import (
-    CountItem,
     GroupItem,
     HandlerItem,
     ListedItem,
     PrincipalItem,
     TenantItem,
 )
-from hourbell.adapters.dynamodb.transactions import Update
 from hourbell.domain.definition import Handler, HandlerState, Quotas, Tenant
 from hourbell.usecases.ports import Lease
 
@@ -178,37 +176,6 @@ def decode_own_principal(item: Mapping[str, Any]) -> str:
 def decode_principal(item: Mapping[str, Any]) -> str:
     """Read the tenant_id of an IAM identity."""
     return cast("str", decode(PrincipalItem, item)["tenant_id"])
-
-
-def count_item_key(tenant_id: str) -> Item:
-    """Return the key of the counter of a tenant's schedules."""
-    values = {"control_key": layout.tenant_key(tenant_id), "item": layout.COUNT_SORT}
-    return encode(CountItem, values)
-
-
-def decode_count(item: Mapping[str, Any]) -> int:
-    """Read how many schedules count."""
-    return cast("int", decode(CountItem, item)["used"])
-
-
-def counting(table: str, tenant_id: str, quota: int) -> Update:
-    """Return the write that counts one more schedule, if the quota has room."""
-    room = CountItem.used < quota
-    if quota > 0:
-        room |= CountItem.used.does_not_exist()
-    return Update(
-        table,
-        count_item_key(tenant_id),
-        room,
-        [CountItem.used.add(1), CountItem.schema.set(layout.SCHEMA)],
-    )
-
-
-def uncounting(table: str, tenant_id: str) -> Update:
-    """Return the write that counts one schedule less."""
-    return Update(
-        table, count_item_key(tenant_id), CountItem.used > 0, [CountItem.used.add(-1)]
-    )
 
 
 def encode_group(group: int, floor: datetime) -> Item:

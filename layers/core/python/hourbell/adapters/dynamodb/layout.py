@@ -95,6 +95,11 @@ def name_key(tenant_id: str, name: str) -> str:
     return f"NAME#{tenant_id}#{name}"
 
 
+def slot_key(tenant_id: str, slot: int) -> str:
+    """Return the partition of a sub-counter: one each, so that none is hot."""
+    return f"COUNT#{tenant_id}#{slot}"
+
+
 def group_key(group: int) -> str:
     """Return the partition of a shard group."""
     return f"GROUP#{group}"

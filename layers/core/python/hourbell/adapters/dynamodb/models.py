@@ -61,6 +61,7 @@ class DefinitionItem(_Defined):
     home_region = UnicodeAttribute(null=True)
     generation = IntegerAttribute()
     handover = IntegerAttribute(null=True)
+    slot = IntegerAttribute(null=True)
 
 
 class VersionItem(_Defined):
@@ -198,9 +199,19 @@ class ListedItem(_Control):
 
 
 class CountItem(_Control):
-    """How many schedules of a tenant count against its quota."""
+    """How many schedules of a tenant count against its quota, and what is granted."""
 
     used = IntegerAttribute()
+    quota = IntegerAttribute(null=True)
+    grants = IntegerAttribute(null=True)
+
+
+class SlotItem(_Control):
+    """A sub-counter of a tenant's schedules."""
+
+    used = IntegerAttribute()
+    granted = IntegerAttribute()
+    quota = IntegerAttribute(null=True)
 
 
 class GroupItem(_Control):

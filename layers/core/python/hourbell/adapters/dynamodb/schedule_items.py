@@ -43,13 +43,14 @@ _LISTED: Final = (
 )
 
 
-def encode_schedule(schedule: Schedule) -> Item:
-    """Write the current definition."""
+def encode_schedule(schedule: Schedule, slot: int | None = None) -> Item:
+    """Write the current definition, and in which slot it counts."""
     return encode(
         DefinitionItem,
         {
             "schedule_id": schedule.schedule_id,
             "item": layout.DEFINITION_SORT,
+            "slot": slot,
             **schedule_values(schedule),
         },
     )
@@ -115,6 +116,11 @@ def decode_schedule(item: Mapping[str, Any]) -> Schedule:
         generation=values["generation"],
         handover="handover" in values,
     )
+
+
+def decode_slot_of(item: Mapping[str, Any]) -> int | None:
+    """Read in which slot a definition counts; None: in none."""
+    return cast("int | None", decode(DefinitionItem, item).get("slot"))
 
 
 def decode_entry(item: Mapping[str, Any]) -> ListEntry:

@@ -1,16 +1,11 @@
 """Definitions and the version log on DynamoDB."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
 from hourbell.adapters.dynamodb.client import Database
-from hourbell.adapters.dynamodb.control_items import (
-    count_item_key,
-    counting,
-    decode_count,
-    uncounting,
-)
 from hourbell.adapters.dynamodb.expressions import assignments
 from hourbell.adapters.dynamodb.layout import (
     SCHEDULES,
@@ -21,6 +16,7 @@ from hourbell.adapters.dynamodb.layout import (
 )
 from hourbell.adapters.dynamodb.listing import ListIndex
 from hourbell.adapters.dynamodb.models import DefinitionItem, NameItem, VersionItem
+from hourbell.adapters.dynamodb.places import ESCROW_ABOVE, Place, Places
 from hourbell.adapters.dynamodb.reading import batch_get, get_item, query
 from hourbell.adapters.dynamodb.row_items import encode_dispatch, encode_occurrence
 from hourbell.adapters.dynamodb.schedule_items import (
@@ -51,6 +47,7 @@ from hourbell.adapters.dynamodb.transactions import (
 )
 from hourbell.domain.definition import Schedule, ScheduleState, Version, VersionRef
 from hourbell.domain.dispatch import Dispatch
+from hourbell.domain.errors import Transient
 from hourbell.domain.occurrence import Occurrence
 from hourbell.usecases.ports import Backfill, Creation, Listing, Run, Succession, Write
 
@@ -70,10 +67,17 @@ _RUNNABLE: Final = [
 
 
 class DynamoSchedules:
-    """The `Schedules` port."""
+    """The `Schedules` port.
 
-    def __init__(self, database: Database) -> None:
+    Args:
+        database: tables and clients.
+        escrow_above: the largest quota that is one counter alone; places of a larger
+            one are granted to sub-counters.
+    """
+
+    def __init__(self, database: Database, *, escrow_above: int = ESCROW_ABOVE) -> None:
         self._database = database
+        self._places = Places(database, escrow_above)
         self._tables = database.tables
         self._index = ListIndex(database)
 
@@ -82,19 +86,39 @@ class DynamoSchedules:
     ) -> Creation:
         """Store definition, version, row and name, and count it, in one transaction.
 
-        Creates of one tenant meet at its counter, so conflicts are tried again for
+        Creates of one tenant meet at its counters, so conflicts are tried again for
         up to 8 s.
         """
+        ids = (schedule.tenant_id, schedule.schedule_id)
+        contended = self._database.contended
+        begun = contended.monotonic()
+        place = self._places.first_choice(*ids, quota)
+        for _ in contended.rounds():
+            left = contended.deadline_seconds - (contended.monotonic() - begun)
+            backoff = replace(contended, deadline_seconds=left)
+            members = self._creating(schedule, version, first, place)
+            refused = first_refused(self._database, members, backoff)
+            if refused is None:
+                return Creation.CREATED
+            if _REFUSALS[refused] is not Creation.QUOTA_FULL:
+                return _REFUSALS[refused]
+            found = self._places.another(*ids, quota, backoff)
+            if found is None:
+                return Creation.QUOTA_FULL
+            place = found
+        raise Transient("others were always first at the tenant's last places")
+
+    def _creating(
+        self, schedule: Schedule, version: Version, first: Occurrence, place: Place
+    ) -> list[Member]:
         table = self._tables.schedules
-        members: list[Member] = [
-            Put(table, SCHEDULES, encode_schedule(schedule)),
+        return [
+            Put(table, SCHEDULES, encode_schedule(schedule, place.slot)),
             Put(table, SCHEDULES, encode_version(version)),
             Put(self._tables.timeline, TIMELINE, encode_occurrence(first)),
             Put(table, SCHEDULES, encode_name(schedule)),
-            counting(self._tables.control, schedule.tenant_id, quota),
+            place.taking,
         ]
-        refused = first_refused(self._database, members, self._database.contended)
-        return Creation.CREATED if refused is None else _REFUSALS[refused]
 
     def find_by_name(self, tenant_id: str, name: str) -> str | None:
         """Return the id of the tenant's schedule of that name, consistently."""
@@ -280,9 +304,7 @@ class DynamoSchedules:
 
     def count(self, tenant_id: str) -> int:
         """Return how many schedules count against the tenant's quota."""
-        key = count_item_key(tenant_id)
-        item = get_item(self._database, self._tables.control, key, consistent=True)
-        return 0 if item is None else decode_count(item)
+        return self._places.count(tenant_id)
 
     def find(self, schedule_id: str) -> Schedule | None:
         """Return the current definition by a consistent read."""
@@ -312,4 +334,4 @@ class DynamoSchedules:
             name_item_key(schedule.tenant_id, schedule.name),
             NameItem.held_by == schedule.schedule_id,
         )
-        return [name, uncounting(self._tables.control, schedule.tenant_id)]
+        return [name, self._places.freeing(schedule.tenant_id, schedule.schedule_id)]
