@@ -63,6 +63,7 @@ ROUTES = (
     ("POST", "/v1/schedules/{schedule_id}/pause"),
     ("POST", "/v1/schedules/{schedule_id}/resume"),
     ("POST", "/v1/schedules/{schedule_id}/run"),
+    ("POST", "/v1/schedules/{schedule_id}/backfill"),
     ("GET", "/v1/schedules/{schedule_id}/versions"),
     ("GET", "/v1/handlers"),
     ("POST", "/v1/handlers"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from hourbell.api import answers, handler_models, tenant_models
+from hourbell.api import answers, backfill_models, handler_models, tenant_models
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -138,6 +138,13 @@ SCHEDULES: Final = {
         {201: (answers.RunAnswer,)},
         BODY | {"not_found", "run_expired", "schedule_canceled"},
         (REPLAYED,),
+    ),
+    ("POST", "/v1/schedules/{schedule_id}/backfill"): Operation(
+        "schedules.backfill",
+        {200: (backfill_models.BackfillAnswer,)},
+        BODY
+        | {"not_found", "schedule_canceled", "overlap_unsupported"}
+        | {"invalid_timestamp", "reversed_range"},
     ),
     ("GET", "/v1/schedules/{schedule_id}/versions"): Operation(
         "schedules.versions", {200: (answers.VersionsAnswer,)}, PAGE | {"not_found"}

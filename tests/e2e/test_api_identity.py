@@ -115,6 +115,7 @@ CASES = (
     on_schedule("POST", "/resume", headers=ANY),
     on_schedule("POST", "/run"),
     on_schedule("POST", "/run", headers={"Idempotency-Key": "oak-ran"}),
+    on_schedule("POST", "/backfill", body={"from": "2026-01-01T00:00:00Z"}),
     on_schedule("GET", "/versions"),
     Case(("GET", "/v1/handlers"), "handler", 200),
     Case(("POST", "/v1/handlers"), "handler", OWN, body={"name": "{it}"}),

@@ -39,6 +39,7 @@ def call_all(api: Api, schedule_id: str, **kwargs: Any) -> list[Answer]:
         act(api, schedule_id, "pause", **kwargs),
         act(api, schedule_id, "resume", **kwargs),
         act(api, schedule_id, "run", **kwargs),
+        act(api, schedule_id, "backfill", {"from": "2026-03-09T09:00:00Z"}, **kwargs),
         cancel(api, schedule_id, **kwargs),
     ]
 

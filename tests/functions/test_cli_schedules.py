@@ -384,6 +384,39 @@ def test_run_makes_one_occurrence_for_one_key(gateway: Gateway) -> None:
     assert first["occurrence_id"] in shown
 
 
+def test_a_backfill_goes_on_to_the_end_of_the_range(gateway: Gateway) -> None:
+    schedule_id = created("--expression", "0 * * * *")["schedule_id"]
+    words = ("backfill", schedule_id, "--from", "2026-03-09T06:30:00Z", "--limit", "2")
+    foreseen = run(*words, "--dry-run")
+    assert foreseen.exit_code == 0
+    assert "would create" in foreseen.stdout
+    assert "2026-03-09T09:00:00Z" in foreseen.stdout
+    whole = answered(
+        *words,
+        *("--all", "--per-minute", "30", "--to", "2026-03-09T12:00:00Z"),
+        *("--reason", "moved"),
+    )
+    assert (whole["created"], whole["complete"], whole["next_from"]) == (5, True, None)
+    assert [each["available_at"] for each in whole["items"]] == [
+        f"2026-03-09T12:00:{second:02}Z" for second in (0, 2, 4, 6, 8)
+    ]
+    shown = run(*words)
+    assert "exists" in shown.stdout
+    old = run("backfill", schedule_id, "--from", "2026-01-01T00:00:00Z", "--all")
+    assert "too old before" in old.stdout
+
+
+def test_a_backfill_that_is_refused_says_why(gateway: Gateway) -> None:
+    schedule_id = created("--expression", "0 * * * *")["schedule_id"]
+    words = ("backfill", schedule_id, "--all", "--limit", "1")
+    refused = run(*words, "--from", "2026-03-10T00:00:00Z")
+    assert refused.exit_code == 1
+    assert "from: from must not be after now" in refused.stderr
+    nothing = run(*words, "--from", "2026-03-09T11:30:00Z")
+    assert nothing.exit_code == 0
+    assert "created" in nothing.stdout
+
+
 def test_what_runs_anyway_is_shown(gateway: Gateway) -> None:
     made = created("--expression", "* * * * *")
     shown = run("pause", made["schedule_id"])

@@ -1,4 +1,4 @@
-"""Schedules: update, put by name, pause, resume, run, cancel."""
+"""Schedules: update, put by name, pause, resume, run, backfill, cancel."""
 
 from collections.abc import Callable
 from http import HTTPStatus
@@ -16,6 +16,7 @@ from hourbell.api.answers import (
     run_answer,
     update_rehearsal_answer,
 )
+from hourbell.api.backfill_models import BackfillTimes, backfill_answer
 from hourbell.api.edge import Call, answer, current_call, entity_tag
 from hourbell.api.merge_patch import patched
 from hourbell.api.preconditions import (
@@ -35,6 +36,8 @@ from hourbell.api.requests import (
 from hourbell.api.schedule_routes import DryRun, IdempotencyKey, answer_created
 from hourbell.domain.definition import Schedule
 from hourbell.usecases import change_schedule
+from hourbell.usecases.backfill import backfill
+from hourbell.usecases.backfill_values import Outcome
 from hourbell.usecases.by_name import Condition, put_schedule
 from hourbell.usecases.change_schedule import Changed
 from hourbell.usecases.create_schedule import Created, definition_of
@@ -139,6 +142,24 @@ def run(
     metrics.add_metric("RunsStarted", MetricUnit.Count, int(not started.replayed))
     headers = {"Idempotency-Replayed": "true"} if started.replayed else {}
     return answer(HTTPStatus.CREATED, run_answer(started, started.zone).text, headers)
+
+
+@router.post("/v1/schedules/<schedule_id>/backfill")
+def backfill_times(
+    schedule_id: Annotated[str, Path()],
+    body: Annotated[BackfillTimes, Body()],
+    dry_run: DryRun = "false",
+) -> Response[str]:
+    """Create occurrences of past times that never were, or were missed."""
+    call = current_call(router)
+    request = body.to_domain(dry_run=dry_run == "true")
+    check_id(schedule_id)
+    changes = bootstrap.api_ports().changes
+    done = backfill(changes, call.caller, schedule_id, request, call.now)
+    created = done.count(Outcome.CREATED)
+    metrics.add_metric("OccurrencesBackfilled", MetricUnit.Count, created)
+    document = backfill_answer(done, dry_run=request.dry_run)
+    return answer(HTTPStatus.OK, document.text)
 
 
 @router.delete("/v1/schedules/<schedule_id>")

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import typer
 
+from hourbell.cli.backfill import print_backfill, send_backfill
 from hourbell.cli.client import (
     Answer,
     AsJson,
@@ -14,6 +15,7 @@ from hourbell.cli.client import (
     connect_api,
     current_tag,
     encoded,
+    given,
     pages,
     show,
 )
@@ -178,6 +180,40 @@ def run(
         {"Idempotency-Key": key} if key else {},
     )
     show(answer, _print_run, as_json=as_json)
+
+
+@app.command()
+def backfill(  # noqa: PLR0913 - one for each option
+    schedule_id: ScheduleId,
+    *,
+    from_: Annotated[
+        str, typer.Option("--from", metavar="TIME", help="The first instant.")
+    ],
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Where the range ends; now by default."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Times at most in one call.")
+    ] = None,
+    per_minute: Annotated[
+        int | None, typer.Option(min=1, help="How many are let go in a minute.")
+    ] = None,
+    whole: Annotated[
+        bool, typer.Option("--all", help="Call after call, until the range is done.")
+    ] = False,
+    reason: Annotated[
+        str | None, typer.Option(help="Kept with what is created.")
+    ] = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Create occurrences of past times that never were, or were missed."""
+    options = {"to": to, "limit": limit, "per_minute": per_minute, "reason": reason}
+    path = f"{_path(schedule_id)}/backfill{_dry(dry_run)}"
+    body = {"from": from_, **given(options)}
+    answer = send_backfill(connect_api(), path, body, whole=whole)
+    show(answer, print_backfill, as_json=as_json)
 
 
 @app.command()
