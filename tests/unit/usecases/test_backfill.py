@@ -106,6 +106,17 @@ def test_what_is_created_goes_to_the_catchup_queue_at_once() -> None:
     assert not any(each.is_open for each in world.store.all_dispatches())
 
 
+def test_a_group_without_a_record_is_scanned_from_before_the_dispatch_row() -> None:
+    world = World()
+    row = world.add(HOURLY)
+    world.store.groups.clear()
+    fill(world, row, at(11), at(12), pace_from=START + 10 * MINUTE)
+    (lease,) = world.store.groups.values()
+    assert lease.floor == START - 2 * MINUTE
+    go_on(world, 10)
+    assert list(sent(world)) == ["v1.20260309T110000Z"]
+
+
 def test_what_is_beyond_the_horizon_is_released_by_a_pass() -> None:
     world = World()
     row = world.add(HOURLY)
@@ -198,6 +209,9 @@ def test_a_missed_time_runs_after_all() -> None:
     world.clock.advance(2 * HOUR)
     done = fill(world, row, at(12, 30), at(13, 30))
     assert outcomes(done) == [("v1.20260309T130000Z", "DEFERRED", "created")]
+    reopened = world.store.row(row.key)
+    assert reopened is not None
+    assert reopened.expires_at is None
     go_on(world, 1)
     stored = world.store.row(row.key)
     assert stored is not None

@@ -242,13 +242,23 @@ def test_when_the_time_is_up_the_answer_says_where_to_go_on() -> None:
     clock = SteppedClock(START, 3 * SECOND)
     changes = replace(world.changes, clock=clock)
     first = fill(world, row, START - timedelta(hours=9), START, changes=changes)
-    # Written at the seconds 0, 3 and 6; the budget is eight.
-    assert [item.scheduled_for for item in first.items] == [at(3), at(4), at(5)]
-    assert first.next_from == at(6)
-    assert first.pace_from == START + 3 * SECOND
+    # The second is written at 0 s, then at 3 and 6; the budget is eight.
+    assert [item.scheduled_for for item in first.items] == [at(3), at(4), at(5), at(6)]
+    assert first.next_from == at(7)
+    assert first.pace_from == START + 4 * SECOND
     second = fill(world, row, at(3), START)
-    assert [item.outcome for item in second.items[:3]] == [Outcome.EXISTS] * 3
-    assert [item.outcome for item in second.items[3:]] == [Outcome.CREATED] * 6
+    assert [item.outcome for item in second.items[:4]] == [Outcome.EXISTS] * 4
+    assert [item.outcome for item in second.items[4:]] == [Outcome.CREATED] * 5
+
+
+def test_however_slow_it_is_each_call_takes_a_time() -> None:
+    world = World()
+    row = world.add(HOURLY)
+    clock = SteppedClock(START + MINUTE, MINUTE)
+    changes = replace(world.changes, clock=clock)
+    done = fill(world, row, at(9), START, changes=changes)
+    assert [item.scheduled_for for item in done.items] == [at(9)]
+    assert done.next_from == at(10)
 
 
 def test_what_is_late_costs_nothing_where_nothing_is_written() -> None:

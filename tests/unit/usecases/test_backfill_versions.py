@@ -287,3 +287,4 @@ def test_a_fortnight_of_minutes_is_not_expanded() -> None:
     done = fill(world, row, START - timedelta(days=15), START, limit=3)
     assert len(done.items) == 3
     assert done.next_from == START - timedelta(days=15) + 3 * MINUTE
+    assert done.skipped_before is None

@@ -184,7 +184,10 @@ class _Work:
     groups: set[int] = field(default_factory=set)
 
     def run(self, times: Sequence[_Time]) -> list[BackfillItem]:
-        """Judge and create, until all is done or the budget is used up."""
+        """Judge and create, until all is done or the budget is used up.
+
+        One time is taken in any case, so that repeating the call comes to an end.
+        """
         if not times:
             return []
         found = self._find(times)
@@ -192,7 +195,7 @@ class _Work:
         items: list[BackfillItem] = []
         for time in times:
             item = _settled(time, found)
-            if item is None and self._is_over():
+            if item is None and items and self._is_over():
                 break
             items.append(item or self._create(time, found[time.instant]))
         self._release()
