@@ -40,7 +40,7 @@ def build(**app_options: Any) -> App:  # noqa: ANN401 (CDK's own options)
     data = DataStack(app, "HourbellData", settings)
     queues = QueuesStack(app, "HourbellQueues", settings)
     SchedulingStack(app, "HourbellScheduling", settings, data, queues)
-    ApiStack(app, "HourbellApi", settings, data)
+    ApiStack(app, "HourbellApi", settings, data, queues)
     Tags.of(app).add("hourbell:deployment", settings.prefix)
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     return app

@@ -61,6 +61,7 @@ PRINCIPALS: Final = ("role/a", "user/team/b", "role/aws-service-role/c")
 
 Sent = schemathesis.Case[Any]
 SCHEDULES: Final = 8
+JOBS: Final = 6
 EXPRESSIONS: Final = (
     "0 9 * * MON-FRI",
     "rate(2 hours)",
@@ -70,6 +71,7 @@ EXPRESSIONS: Final = (
 )
 # What is seldom right when it is made up.
 LOOSE: Final = ("start_at", "end_at", "exclude", "tracking", "tags", "from")
+OPERATIONS: Final = ("pause", "resume")
 ZONES: Final = ("UTC", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu")
 
 
@@ -78,6 +80,7 @@ class Known:
     """What exists, for requests to name."""
 
     schedule_ids: Sequence[str]
+    job_ids: Sequence[str]
 
     def choices(self, path: str, method: str) -> dict[str, Sequence[str]]:
         """Return what may stand for the parameters of a path."""
@@ -85,6 +88,7 @@ class Known:
         few = 2 if method == "DELETE" else len(self.schedule_ids)
         handlers = HANDLERS if method == "GET" else HANDLERS[1:]
         return {
+            "job_id": self.job_ids,
             "schedule_id": self.schedule_ids[:few],
             "name": handlers if path.startswith("/v1/handlers/") else NAMES,
             "tenant_id": (TENANT,),
@@ -235,6 +239,10 @@ def fill(case: Sent, known: Known) -> None:
 
 
 def _fill_body(body: dict[str, Any], chance: int) -> None:
+    if "operation" in body and chance & 3:
+        # Fields that are right each may not go together.
+        body.clear()
+        body.update(operation=OPERATIONS[chance % 2], tag={"key": str(chance)})
     if "expression" in body:
         body["expression"] = EXPRESSIONS[chance % len(EXPRESSIONS)]
     if "zone" in body:
@@ -302,7 +310,15 @@ def _prepare(client: SignedClient) -> Known:
             raise RuntimeError(f"a schedule is refused: {answer.text}")
         ids.append(answer.document["schedule_id"])
     client.send("POST", "/v1/handlers", {"name": HANDLERS[1]})
-    return Known(ids)
+    return Known(ids, [_stopped_job(client) for _ in range(JOBS)])
+
+
+def _stopped_job(client: SignedClient) -> str:
+    """Start a job that finds nothing, stop it if it is not done yet; return its id."""
+    body = {"operation": "pause", "tag": {"no": "such"}}
+    job_id = client.send("POST", "/v1/schedules/batch", body).document["job_id"]
+    client.send("POST", f"/v1/jobs/{job_id}/cancel")
+    return str(job_id)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

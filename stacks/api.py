@@ -8,11 +8,17 @@ from aws_cdk import aws_apigateway as apigateway
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from stacks import tables
 from stacks.acknowledge import acknowledge
 from stacks.data import DataStack
-from stacks.functions import Access, Functions, allow_external
+from stacks.functions import (
+    Access,
+    Functions,
+    allow_external,
+    allow_indexes,
+    allow_send,
+)
 from stacks.logs import log_group
+from stacks.queues import QueuesStack
 from stacks.settings import Settings
 
 STAGE = "prod"
@@ -47,15 +53,13 @@ ACCESS: Access = {
         "UpdateItem",
     ],
 }
-# Which table's indexes it reads; rights to a table are none to its indexes.
-INDEXED = "schedules"
-
 # Method and path of every route; each is a resource and method of its own, so that
 # IAM can allow each alone.
 ROUTES = (
     ("GET", "/v1/schedules"),
     ("POST", "/v1/schedules"),
     ("POST", "/v1/schedules/preview"),
+    ("POST", "/v1/schedules/batch"),
     ("PUT", "/v1/schedules/by-name/{name}"),
     ("DELETE", "/v1/schedules/{schedule_id}"),
     ("GET", "/v1/schedules/{schedule_id}"),
@@ -70,6 +74,11 @@ ROUTES = (
     ("DELETE", "/v1/handlers/{name}"),
     ("GET", "/v1/handlers/{name}"),
     ("PATCH", "/v1/handlers/{name}"),
+    ("GET", "/v1/jobs"),
+    ("GET", "/v1/jobs/{job_id}"),
+    ("GET", "/v1/jobs/{job_id}/results"),
+    ("POST", "/v1/jobs/{job_id}/cancel"),
+    ("POST", "/v1/jobs/{job_id}/resume"),
     ("GET", "/v1/usage"),
     ("GET", "/v1/admin/tenants"),
     ("POST", "/v1/admin/tenants"),
@@ -81,7 +90,7 @@ ROUTES = (
 )
 
 # Where a body may be missing, API Gateway does not look at it.
-BODILESS = ("/pause", "/resume", "/run", "/{principal}")
+BODILESS = ("/pause", "/resume", "/run", "/cancel", "/{principal}")
 MERGE_PATCH = "application/merge-patch+json"
 
 # What API Gateway itself refuses, in the words of the function's own refusals.
@@ -120,7 +129,12 @@ class ApiStack(Stack):
     """A regional REST API, signed by IAM, in front of the function `api`."""
 
     def __init__(
-        self, scope: Construct, construct_id: str, settings: Settings, data: DataStack
+        self,
+        scope: Construct,
+        construct_id: str,
+        settings: Settings,
+        data: DataStack,
+        queues: QueuesStack,
     ) -> None:
         super().__init__(
             scope,
@@ -139,13 +153,15 @@ class ApiStack(Stack):
                 "HOURBELL_PLATFORM_PRINCIPALS": json.dumps(settings.operators),
                 "HOURBELL_DEDICATED_TENANTS": json.dumps(settings.tenants),
                 "HOURBELL_EXTERNAL_QUEUE_ARNS": json.dumps(settings.external_queues),
+                "HOURBELL_JOBS_QUEUE_URL": queues.jobs.queue_url,
                 "HOURBELL_QUEUE_ARN_BASE": self.format_arn(
                     service="sqs", resource=settings.prefix
                 ),
             },
         )
         allow_external(self.function, settings)
-        self._allow_indexes(data)
+        allow_send(self.function, [queues.jobs])
+        allow_indexes(self.function, data)
         self.rest_api = self._make_api()
         self._validator = self.rest_api.add_request_validator(
             "Validator", validate_request_body=True, validate_request_parameters=True
@@ -228,18 +244,6 @@ class ApiStack(Stack):
             return None
         types = ["application/json", *([MERGE_PATCH] if method == "PATCH" else [])]
         return dict.fromkeys(types, self._object)
-
-    def _allow_indexes(self, data: DataStack) -> None:
-        table_arn = data.tables[INDEXED].table_arn
-        self.function.add_to_role_policy(
-            iam.PolicyStatement(
-                actions=["dynamodb:Query"],
-                resources=[
-                    f"{table_arn}/index/{index.name}"
-                    for index in tables.load()[INDEXED].indexes
-                ],
-            )
-        )
 
     def _acknowledge_findings(self) -> None:
         acknowledge(

@@ -9,6 +9,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from stacks import tables
 from stacks.acknowledge import acknowledge
 from stacks.data import DataStack
 from stacks.logs import log_group
@@ -23,6 +24,9 @@ UNPACKAGED_CORE = [*UNPACKAGED, "python/hourbell/cli", "python/hourbell/local"]
 # DynamoDB actions without their prefix, by logical table name. A function is told the
 # names of all these tables, also of one that it may do nothing to.
 Access = Mapping[str, Sequence[str]]
+
+# The table that has indexes.
+INDEXED = "schedules"
 
 # What DynamoDB asks of a caller of a table under a customer's key.
 KEY_ACTIONS = (
@@ -212,6 +216,20 @@ def allow_send(function: lambda_.Function, queues: Sequence[sqs.IQueue]) -> None
     function.add_to_role_policy(
         iam.PolicyStatement(
             actions=["sqs:SendMessage"], resources=[queue.queue_arn for queue in queues]
+        )
+    )
+
+
+def allow_indexes(function: lambda_.Function, data: DataStack) -> None:
+    """Let a function list schedules: rights to a table are none to its indexes."""
+    table_arn = data.tables[INDEXED].table_arn
+    function.add_to_role_policy(
+        iam.PolicyStatement(
+            actions=["dynamodb:Query"],
+            resources=[
+                f"{table_arn}/index/{index.name}"
+                for index in tables.load()[INDEXED].indexes
+            ],
         )
     )
 

@@ -12,6 +12,7 @@ LANES = ("strict", "flexible", "catchup")
 
 MATERIALIZER_TIMEOUT = Duration.seconds(50)
 RELAY_TIMEOUT = Duration.seconds(30)
+JOBS_TIMEOUT = Duration.seconds(50)
 
 # A throttled function's message comes back to its queue; AWS asks for six times the
 # timeout, so that such returns do not use up the receives.
@@ -33,6 +34,7 @@ class QueuesStack(Stack):
             `tenant-<tenant_id>-<lane>`.
         work: from tick to materializer.
         sweep: outbox records that the stream did not get through, to the relay.
+        jobs: jobs that a worker is to go on with.
         stream_failures: positions of stream records that the relay gave up.
     """
 
@@ -58,6 +60,7 @@ class QueuesStack(Stack):
         }
         self.work = self._work_queue()
         self.sweep = self._sweep_queue()
+        self.jobs = self._jobs_queue()
         self.stream_failures = self._queue("stream-failures", MAXIMUM_RETENTION)
         acknowledge(
             self.stream_failures,
@@ -103,6 +106,19 @@ class QueuesStack(Stack):
             "sweep",
             retention=DELIVERY_RETENTION,
             visibility=_times(RELAY_TIMEOUT, VISIBILITY_PER_TIMEOUT),
+            max_receives=10,
+        )
+
+    def _jobs_queue(self) -> sqs.Queue:
+        """Make the queue of jobs to work at.
+
+        A message that ended in the DLQ leaves its job where it stood; a resume puts
+        another one.
+        """
+        return self._queue_with_dlq(
+            "jobs",
+            retention=DELIVERY_RETENTION,
+            visibility=_times(JOBS_TIMEOUT, VISIBILITY_PER_TIMEOUT),
             max_receives=10,
         )
 

@@ -1,4 +1,4 @@
-"""HourbellScheduling: the tick, the materializers and the relay."""
+"""HourbellScheduling: the tick, the materializers, the relay, the worker of jobs."""
 
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_events as events
@@ -17,10 +17,12 @@ from stacks.functions import (
     Access,
     Functions,
     allow_external,
+    allow_indexes,
     allow_receive,
     allow_send,
 )
 from stacks.queues import (
+    JOBS_TIMEOUT,
     MATERIALIZER_TIMEOUT,
     MAXIMUM_RETENTION,
     RELAY_TIMEOUT,
@@ -37,6 +39,8 @@ SWEEP_BATCH = 10
 # only when it crashes, and then what bisecting leaves is found by the sweep.
 STREAM_RETRIES = 5
 LEAST_RECORD_AGE_SECONDS = 60  # Lambda's own limit
+# Jobs are rare, and must not take from the relay what time is short for.
+JOBS_AT_ONCE = 5
 
 # Packed writes are PartiQL: IAM knows their statements, not the call that carries them.
 MATERIALIZER_ACCESS: Access = {
@@ -51,6 +55,25 @@ MATERIALIZER_ACCESS: Access = {
         "UpdateItem",
     ],
     "control": ["BatchGetItem", "UpdateItem"],
+}
+# What the API may do to change and create schedules, and no more.
+JOBS_ACCESS: Access = {
+    "schedules": [
+        "BatchGetItem",
+        "DeleteItem",
+        "GetItem",
+        "PutItem",
+        "Query",
+        "UpdateItem",
+    ],
+    "timeline": [
+        "BatchGetItem",
+        "PartiQLInsert",
+        "PartiQLUpdate",
+        "PutItem",
+        "UpdateItem",
+    ],
+    "control": ["BatchGetItem", "GetItem", "PutItem", "UpdateItem"],
 }
 RELAY_ACCESS: Access = {
     "schedules": ["BatchGetItem"],
@@ -74,7 +97,7 @@ class SchedulingStack(Stack):
             scope,
             construct_id,
             stack_name=settings.stack_name("Scheduling"),
-            description="Hourbell: tick, materializer, relay",
+            description="Hourbell: tick, materializer, relay, jobs",
             termination_protection=settings.termination_protection,
         )
         self._settings = settings
@@ -85,6 +108,7 @@ class SchedulingStack(Stack):
         self.tick = self._make_tick()
         self.materializer = self._make_materializer()
         self.relay = self._make_relay()
+        self.jobs = self._make_jobs()
 
     def _make_tick(self) -> lambda_.Function:
         tick = self._functions.make(
@@ -182,6 +206,28 @@ class SchedulingStack(Stack):
             report_batch_item_failures=True,
         )
         return relay
+
+    def _make_jobs(self) -> lambda_.Function:
+        jobs = self._functions.make(
+            "jobs",
+            timeout=JOBS_TIMEOUT,
+            memory_mb=1024,
+            access=JOBS_ACCESS,
+            environment={"HOURBELL_JOBS_QUEUE_URL": self._queues.jobs.queue_url},
+        )
+        allow_send(jobs, [self._queues.jobs])
+        allow_receive(jobs, self._queues.jobs)
+        allow_indexes(jobs, self._data)
+        lambda_.EventSourceMapping(
+            self,
+            "JobsToWorker",
+            target=jobs,
+            event_source_arn=self._queues.jobs.queue_arn,
+            batch_size=1,
+            max_concurrency=JOBS_AT_ONCE,
+            report_batch_item_failures=True,
+        )
+        return jobs
 
     def _allow_stream(self, relay: lambda_.Function) -> None:
         timeline = self._data.tables["timeline"]

@@ -9,7 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from hourbell.api import answers, backfill_models, handler_models, tenant_models
+from hourbell.api import (
+    answers,
+    backfill_models,
+    handler_models,
+    job_models,
+    tenant_models,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +31,7 @@ STATUSES: Final = {
     "idempotency_key_reused": 409,
     "name_taken": 409,
     "schedule_canceled": 409,
+    "job_ended": 409,
     "handler_exists": 409,
     "tenant_exists": 409,
     "principal_taken": 409,
@@ -66,6 +73,10 @@ DEFINITION: Final = TIMING | {
     *("unknown_handler", "handler_retired", "payload_too_large"),
     *("interval_too_short", "tracking_unsupported"),
 }
+# What only shows when a definition is held against what is stored.
+STORED: Final = frozenset({"unknown_handler", "handler_retired", "interval_too_short"})
+# Of a body that a route does not look at.
+UNREAD: Final = frozenset({"unsupported_media_type", "invalid_json"})
 QUEUE: Final = frozenset(
     {"invalid_queue_arn", "foreign_queue", "queue_not_writable", "not_provisioned"}
 )
@@ -180,6 +191,29 @@ HANDLERS: Final = {
         "handlers.retire", HANDLER, MATCHED | {"not_found"}, TAG
     ),
 }
+JOB: Final = {200: (job_models.JobAnswer,)}
+NO_JOB: Final = frozenset({"not_found"})
+JOBS: Final = {
+    ("POST", "/v1/schedules/batch"): Operation(
+        "schedules.batch",
+        {202: (job_models.JobAnswer,)},
+        (DEFINITION - STORED) | {"repeated_value", "idempotency_key_reused"},
+        ("Location", REPLAYED),
+    ),
+    ("GET", "/v1/jobs"): Operation(
+        "jobs.list", {200: (job_models.JobListAnswer,)}, PAGE
+    ),
+    ("GET", "/v1/jobs/{job_id}"): Operation("jobs.get", JOB, NO_JOB),
+    ("GET", "/v1/jobs/{job_id}/results"): Operation(
+        "jobs.results", {200: (job_models.ResultsAnswer,)}, PAGE | NO_JOB
+    ),
+    ("POST", "/v1/jobs/{job_id}/cancel"): Operation(
+        "jobs.cancel", JOB, NO_JOB | {"job_ended", *UNREAD}
+    ),
+    ("POST", "/v1/jobs/{job_id}/resume"): Operation(
+        "jobs.resume", JOB, NO_JOB | {"job_ended", *UNREAD}
+    ),
+}
 TENANT: Final = {200: (tenant_models.TenantAnswer,)}
 PRINCIPAL: Final = {200: (tenant_models.PrincipalAnswer,)}
 TENANTS: Final = {
@@ -217,6 +251,7 @@ TENANTS: Final = {
 OPERATIONS: Final[dict[tuple[str, str], Operation]] = {
     **SCHEDULES,
     **HANDLERS,
+    **JOBS,
     **TENANTS,
     ("GET", "/v1/usage"): Operation("usage.get", {200: (tenant_models.UsageAnswer,)}),
 }

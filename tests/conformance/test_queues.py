@@ -93,6 +93,14 @@ def test_keys_to_sweep_arrive_in_messages_of_up_to_50(queues: Queues) -> None:
     assert sorted(key for message in messages for key in message) == sorted(keys)
 
 
+def test_orders_to_work_at_jobs_arrive(queues: Queues) -> None:
+    ids = [f"job{n:026}" for n in range(3)]
+    for job_id in ids:
+        queues.jobs.put(job_id)
+
+    assert sorted(queues.orders()) == ids
+
+
 def test_a_probe_tells_whether_a_queue_takes_messages(queues: Queues) -> None:
     assert queues.probe.verify(queues.arn(QUEUE), "{}") is Probe.ACCEPTED
     assert queues.probe.verify(queues.arn("no-such"), "{}") is Probe.NOT_FOUND

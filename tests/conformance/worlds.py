@@ -8,6 +8,7 @@ from hourbell.adapters.backoff import Backoff
 from hourbell.adapters.dynamodb import (
     Database,
     DynamoDirectory,
+    DynamoJobs,
     DynamoSchedules,
     DynamoShardGroups,
     DynamoTimeline,
@@ -17,6 +18,8 @@ from hourbell.adapters.memory import (
     FixedClock,
     MemoryDeliveryQueues,
     MemoryDirectory,
+    MemoryJobQueue,
+    MemoryJobs,
     MemorySchedules,
     MemoryShardGroups,
     MemoryStore,
@@ -25,8 +28,10 @@ from hourbell.adapters.memory import (
     MemoryWorkQueue,
 )
 from hourbell.adapters.memory.probe import MemoryQueueProbe
+from hourbell.adapters.messages import decode_job
 from hourbell.adapters.sqs import (
     SqsDeliveryQueues,
+    SqsJobQueue,
     SqsQueueProbe,
     SqsRegions,
     SqsSweepQueue,
@@ -36,6 +41,7 @@ from hourbell.adapters.sqs import (
 )
 from hourbell.domain.dispatch import Dispatch
 from hourbell.domain.occurrence import Occurrence, RowKey
+from hourbell.usecases.job_ports import JobQueue, Jobs
 from hourbell.usecases.ports import (
     DeliveryQueues,
     Directory,
@@ -68,6 +74,7 @@ class World:
     timeline: Timeline
     directory: Directory
     groups: ShardGroups
+    jobs: Jobs
     seed: Callable[[Sequence[Occurrence | Dispatch]], None]
     fresh_groups: Callable[[], ShardGroups]
 
@@ -80,6 +87,7 @@ class Queues:
         bodies: takes the bodies of a delivery queue's visible messages.
         works: takes the messages of the work queue.
         sweeps: takes the messages of the sweep queue.
+        jobs: puts jobs on their queue, and `orders` takes its messages.
         arn: makes the ARN of a delivery queue that exists, or does not.
     """
 
@@ -91,6 +99,8 @@ class Queues:
     sweeps: Callable[[], list[tuple[RowKey, ...]]]
     probe: QueueProbe
     arn: Callable[[str], str]
+    jobs: JobQueue
+    orders: Callable[[], list[str]]
 
 
 def memory_world() -> World:
@@ -110,6 +120,7 @@ def memory_world() -> World:
         MemoryTimeline(store),
         MemoryDirectory(store),
         MemoryShardGroups(store),
+        MemoryJobs(store),
         seed,
         lambda: MemoryShardGroups(store),
     )
@@ -118,7 +129,7 @@ def memory_world() -> World:
 def memory_queues() -> Queues:
     """Return the queue ports in memory."""
     deliveries = MemoryDeliveryQueues(FixedClock(NOW), QUEUES)
-    work, sweep = MemoryWorkQueue(), MemorySweepQueue()
+    work, sweep, jobs = MemoryWorkQueue(), MemorySweepQueue(), MemoryJobQueue()
 
     def bodies(queue: str) -> list[str]:
         return [each.entry.body for each in deliveries.receive(queue, 100)]
@@ -135,6 +146,8 @@ def memory_queues() -> Queues:
         sweep.take,
         probe,
         lambda queue: f"{home}:{queue}",
+        jobs,
+        jobs.take,
     )
 
 
@@ -162,6 +175,7 @@ def dynamo_world(database: Database, **settings: int) -> World:
         DynamoTimeline(database),
         DynamoDirectory(database, clock),
         DynamoShardGroups(database),
+        DynamoJobs(database),
         seed,
         lambda: DynamoShardGroups(database),
     )
@@ -172,6 +186,7 @@ def sqs_queues(client: Any, prefix: str) -> Queues:
     urls = {key: _create_queue(client, f"{prefix}-{key}") for key in QUEUES}
     work = _create_queue(client, f"{prefix}-work")
     sweep = _create_queue(client, f"{prefix}-sweep")
+    jobs = _create_queue(client, f"{prefix}-jobs")
     account = work.split("/")[-2]
     home = f"arn:aws:sqs:{client.meta.region_name}:{account}"
     return Queues(
@@ -183,6 +198,8 @@ def sqs_queues(client: Any, prefix: str) -> Queues:
         lambda: [decode_keys(body) for body in _take(client, sweep)],
         SqsQueueProbe(SqsRegions(client)),
         lambda queue: f"{home}:{prefix}-{queue}",
+        SqsJobQueue(client, jobs),
+        lambda: [decode_job(body) for body in _take(client, jobs)],
     )
 
 

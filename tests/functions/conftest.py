@@ -135,8 +135,10 @@ def ports(
             library=Library(world.schedules, world.timeline, world.shard_map),
             registrar=Registrar(world.directory, OPERATORS),
             switchboard=Switchboard(world.directory, probe, world.ids, OFFER),
+            office=world.office,
             clock=world.clock,
         ),
+        "job_ports": bootstrap.JobPorts(world.workshop),
         "tick_ports": bootstrap.TickPorts(work_queue, world.shard_map, world.clock),
         "materializer_ports": bootstrap.MaterializerPorts(
             plane, world.groups, world.sweep_queue, world.clock

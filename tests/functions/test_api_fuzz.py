@@ -181,6 +181,39 @@ def test_no_query_is_a_server_error(api: Api, query: dict[str, list[str]]) -> No
 
 
 @fuzz
+@given(
+    operation=st.sampled_from(["create", "pause", "resume", "cancel", ""]) | VALUES,
+    body=st.dictionaries(
+        st.sampled_from(["schedules", "schedule_ids", "tag", "reason", "x"]),
+        VALUES | st.lists(BODIES, max_size=3),
+    ),
+    query=st.dictionaries(
+        st.sampled_from(["outcome", "limit", "cursor", "x"]),
+        st.lists(st.text(max_size=12) | NASTY, min_size=1, max_size=2),
+    ),
+    text=st.text(max_size=40),
+)
+def test_no_batch_is_a_server_error(
+    api: Api,
+    operation: object,
+    body: dict[str, Any],
+    query: dict[str, list[str]],
+    text: str,
+) -> None:
+    judge(api, api_event("POST", f"{PATH}/batch", {"operation": operation} | body))
+    tag = {"operation": "pause", "tag": {"a": "b"}}
+    job_id = api.call("POST", f"{PATH}/batch", tag).body["job_id"]
+    for each in (job_id, text):
+        resource, it = "/v1/jobs/{job_id}/results", {"job_id": each}
+        path = "/v1/jobs/x/results"
+        event = api_event(
+            "GET", path, query=query, resource=resource, path_parameters=it
+        )
+        judge(api, event)
+    judge(api, api_event("GET", "/v1/jobs", query=query))
+
+
+@fuzz
 @given(payload=VALUES)
 def test_a_payload_that_is_taken_comes_back_as_it_was(
     api: Api, payload: object

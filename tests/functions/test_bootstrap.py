@@ -11,6 +11,7 @@ from hourbell.bootstrap import (
     Environment,
     SettingsError,
     api_ports,
+    job_ports,
     materializer_ports,
     read_settings,
     read_shard_map,
@@ -27,6 +28,7 @@ TABLES = {
 QUEUES = {
     "HOURBELL_WORK_QUEUE_URL": "http://localhost/work",
     "HOURBELL_SWEEP_QUEUE_URL": "http://localhost/sweep",
+    "HOURBELL_JOBS_QUEUE_URL": "http://localhost/jobs",
     "HOURBELL_QUEUE_URLS": '{"basic-strict": "http://localhost/basic-strict"}',
     "HOURBELL_QUEUE_ARN_BASE": "arn:aws:sqs:eu-central-1:123456789012:x",
 }
@@ -35,6 +37,7 @@ FACTORIES: list[Callable[[], Any]] = [
     tick_ports,
     materializer_ports,
     relay_ports,
+    job_ports,
 ]
 
 
@@ -79,7 +82,8 @@ def test_all_that_is_missing_is_told_at_once(
     with pytest.raises(SettingsError) as caught:
         factory.__wrapped__()
     wanted = {
-        api_ports: {*TABLES, "HOURBELL_QUEUE_ARN_BASE"},
+        api_ports: {*TABLES, "HOURBELL_QUEUE_ARN_BASE", "HOURBELL_JOBS_QUEUE_URL"},
+        job_ports: {*TABLES, "HOURBELL_JOBS_QUEUE_URL"},
         tick_ports: {"HOURBELL_WORK_QUEUE_URL"},
         materializer_ports: {*TABLES, "HOURBELL_SWEEP_QUEUE_URL"},
         relay_ports: {*TABLES, "HOURBELL_SWEEP_QUEUE_URL", "HOURBELL_QUEUE_URLS"},

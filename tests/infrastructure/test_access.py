@@ -27,6 +27,14 @@ DYNAMODB = {
         },
         {"BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"},
     ),
+    "jobs": (
+        {"BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"},
+        {
+            *("BatchGetItem", "PartiQLInsert", "PartiQLUpdate", "PutItem"),
+            "UpdateItem",
+        },
+        {"BatchGetItem", "GetItem", "PutItem", "UpdateItem"},
+    ),
     "materializer": (
         {"BatchGetItem", "UpdateItem"},
         {
@@ -39,7 +47,8 @@ DYNAMODB = {
     "tick": (set(), set(), set()),
 }
 SENDS = {
-    "api": set(),
+    "api": {"jobs"},
+    "jobs": {"jobs"},
     "materializer": {"sweep"},
     "relay": {
         "sweep",
@@ -52,7 +61,13 @@ SENDS = {
     },
     "tick": {"work", "tick-dlq"},
 }
-RECEIVES = {"api": set(), "materializer": {"work"}, "relay": {"sweep"}, "tick": set()}
+RECEIVES: dict[str, set[str]] = {
+    "api": set(),
+    "jobs": {"jobs"},
+    "materializer": {"work"},
+    "relay": {"sweep"},
+    "tick": set(),
+}
 
 
 def allowed(assembly: Assembly, name: str, action: str) -> set[str]:
@@ -119,7 +134,7 @@ def test_functions_do_to_each_table_what_they_must(
         assert granted == {f"dynamodb:{action}" for action in actions}
 
 
-def test_only_the_api_reads_the_list_of_schedules(assembly: Assembly) -> None:
+def test_only_the_api_and_jobs_read_the_list_of_schedules(assembly: Assembly) -> None:
     table = assembly.one("AWS::DynamoDB::GlobalTable", TableName="hourbell-schedules")
     readers = {
         name: {
@@ -129,7 +144,8 @@ def test_only_the_api_reads_the_list_of_schedules(assembly: Assembly) -> None:
         }
         for name in DYNAMODB
     }
-    assert readers.pop("api") == {f"{table.logical_id}.Arn/index/by_tenant"}
+    for name in ("api", "jobs"):
+        assert readers.pop(name) == {f"{table.logical_id}.Arn/index/by_tenant"}
     assert not any(readers.values())
 
 
@@ -174,7 +190,7 @@ def test_with_a_customers_key_only_functions_with_tables_use_it(
         for name in DYNAMODB
         if f"{key.logical_id}.Arn" in allowed(large_assembly, name, "kms:Decrypt")
     }
-    assert users == {"api", "materializer", "relay"}
+    assert users == {"api", "jobs", "materializer", "relay"}
 
 
 def test_roles_are_assumed_by_lambda_only(assembly: Assembly) -> None:
@@ -183,7 +199,7 @@ def test_roles_are_assumed_by_lambda_only(assembly: Assembly) -> None:
         for role in assembly.of_type("AWS::IAM::Role")
         if role.logical_id != api_log_role(assembly)
     ]
-    assert len(roles) == 4
+    assert len(roles) == 5
     for (statement,) in roles:
         assert statement["Principal"] == {"Service": "lambda.amazonaws.com"}
 

@@ -17,6 +17,12 @@ ROUTES = {
     ("POST", "/v1/schedules"),
     ("GET", "/v1/schedules"),
     ("POST", "/v1/schedules/preview"),
+    ("POST", "/v1/schedules/batch"),
+    ("GET", "/v1/jobs"),
+    ("GET", "/v1/jobs/{job_id}"),
+    ("GET", "/v1/jobs/{job_id}/results"),
+    ("POST", "/v1/jobs/{job_id}/cancel"),
+    ("POST", "/v1/jobs/{job_id}/resume"),
     ("PUT", "/v1/schedules/by-name/{name}"),
     ("GET", "/v1/schedules/{schedule_id}"),
     ("PATCH", "/v1/schedules/{schedule_id}"),
@@ -45,6 +51,8 @@ BODILESS = {
     ("POST", "/v1/schedules/{schedule_id}/pause"),
     ("POST", "/v1/schedules/{schedule_id}/resume"),
     ("POST", "/v1/schedules/{schedule_id}/run"),
+    ("POST", "/v1/jobs/{job_id}/cancel"),
+    ("POST", "/v1/jobs/{job_id}/resume"),
     ("PUT", "/v1/admin/tenants/{tenant_id}/principals/{principal}"),
 }
 

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.xdist_group("infrastructure")
 
 QUEUE = "AWS::SQS::Queue"
 DELIVERY = [f"{tier}-{lane}" for tier, lane in product(Tier, Lane)]
-INTERNAL = ["work", "sweep"]
+INTERNAL = ["work", "sweep", "jobs"]
 # Where failures end that no queue of ours redrives.
 ENDS = ["stream-failures", "tick-dlq"]
 DAY_SECONDS = 86_400
@@ -59,7 +59,8 @@ def test_delivery_queues_are_standard(assembly: Assembly, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "function"), [("work", "materializer"), ("sweep", "relay")]
+    ("name", "function"),
+    [("work", "materializer"), ("sweep", "relay"), ("jobs", "jobs")],
 )
 def test_visibility_is_six_times_the_functions_timeout(
     assembly: Assembly, name: str, function: str

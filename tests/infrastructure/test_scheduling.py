@@ -18,9 +18,10 @@ from tests.infrastructure.templates import Assembly, Resource
 pytestmark = pytest.mark.xdist_group("infrastructure")
 
 MAPPING = "AWS::Lambda::EventSourceMapping"
-FUNCTIONS = ["api", "materializer", "relay", "tick"]
+FUNCTIONS = ["api", "jobs", "materializer", "relay", "tick"]
 PORTS: dict[str, Callable[[], object]] = {
     "api": bootstrap.api_ports,
+    "jobs": bootstrap.job_ports,
     "materializer": bootstrap.materializer_ports,
     "relay": bootstrap.relay_ports,
     "tick": bootstrap.tick_ports,
@@ -156,9 +157,21 @@ def test_each_shard_group_has_a_materializer_and_no_more(assembly: Assembly) -> 
     assert mapping["ScalingConfig"] == {"MaximumConcurrency": groups}
 
 
+def test_one_message_is_one_job_and_jobs_take_few_functions(
+    assembly: Assembly,
+) -> None:
+    mapping = queue_mapping(assembly, "jobs").properties
+    assert mapping["FunctionName"].startswith("Jobs")
+    assert mapping["BatchSize"] == 1
+    assert mapping["ScalingConfig"] == {"MaximumConcurrency": 5}
+    # A worker writes rows: it must have ended well before the watermark passes.
+    timeout = assembly.function("jobs").properties["Timeout"]
+    assert timeout * 2 < WATERMARK_LAG.total_seconds()
+
+
 def test_every_mapping_reports_single_failures(assembly: Assembly) -> None:
     mappings = assembly.of_type(MAPPING)
-    assert len(mappings) == 3
+    assert len(mappings) == 4
     for mapping in mappings:
         reported = mapping.properties["FunctionResponseTypes"]
         assert reported == ["ReportBatchItemFailures"]

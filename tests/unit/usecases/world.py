@@ -8,6 +8,8 @@ from hourbell.adapters.memory import (
     FixedClock,
     MemoryDeliveryQueues,
     MemoryDirectory,
+    MemoryJobQueue,
+    MemoryJobs,
     MemorySchedules,
     MemoryShardGroups,
     MemoryStore,
@@ -31,9 +33,13 @@ from hourbell.domain.schedule import Timing, next_planned
 from hourbell.domain.shards import ShardMap
 from hourbell.domain.zones import TICK, TZDB_VERSION
 from hourbell.usecases.change_schedule import Changes
+from hourbell.usecases.create_schedule import Registry
+from hourbell.usecases.job_items import Bench
+from hourbell.usecases.jobs import Office
 from hourbell.usecases.materialize import Plane
 from hourbell.usecases.ports import Creation, GroupWork
 from hourbell.usecases.relay import Outbox, RelayReport, relay_keys, relay_rows
+from hourbell.usecases.run_job import Workshop
 from hourbell.usecases.scan import PassReport, run_pass
 
 START = datetime(2026, 3, 9, 12, tzinfo=UTC)
@@ -57,6 +63,8 @@ class World:
         self.groups = MemoryShardGroups(self.store)
         self.queues = MemoryDeliveryQueues(self.clock)
         self.sweep_queue = MemorySweepQueue()
+        self.jobs = MemoryJobs(self.store)
+        self.job_queue = MemoryJobQueue()
         self.add_tenant("acme", Tier.STANDARD)
 
     def add_tenant(self, tenant_id: str, tier: Tier) -> Tenant:
@@ -79,6 +87,16 @@ class World:
             self.shard_map,
             timedelta(seconds=180),
         )
+
+    @property
+    def office(self) -> Office:
+        return Office(self.jobs, self.job_queue)
+
+    @property
+    def workshop(self) -> Workshop:
+        registry = Registry(self.plane, self.groups, self.ids)
+        bench = Bench(registry, self.changes)
+        return Workshop(self.jobs, self.job_queue, self.directory, bench, self.clock)
 
     @property
     def outbox(self) -> Outbox:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hourbell.usecases.create_schedule import Registry
     from hourbell.usecases.get_schedule import Library
     from hourbell.usecases.handlers import QueueOffer, Switchboard
+    from hourbell.usecases.jobs import Office
     from hourbell.usecases.materialize import Plane
     from hourbell.usecases.ports import (
         Clock,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         WorkQueue,
     )
     from hourbell.usecases.relay import Outbox
+    from hourbell.usecases.run_job import Workshop
     from hourbell.usecases.tenants import Registrar
 
 T = TypeVar("T")
@@ -181,6 +183,7 @@ class ApiPorts:
     library: "Library"
     registrar: "Registrar"
     switchboard: "Switchboard"
+    office: "Office"
     clock: "Clock"
 
     @property
@@ -216,6 +219,13 @@ class RelayPorts:
     sweep_queue: "SweepQueue"
 
 
+@dataclass(frozen=True, slots=True)
+class JobPorts:
+    """What working at jobs needs."""
+
+    workshop: "Workshop"
+
+
 # Imports stand inside the factories below: a cold start pays only for the adapters
 # and use cases of its own function.
 
@@ -229,18 +239,21 @@ def api_ports() -> ApiPorts:
     """
     from hourbell.adapters import sqs
     from hourbell.adapters.dynamodb.groups import DynamoShardGroups
+    from hourbell.adapters.dynamodb.jobs import DynamoJobs
     from hourbell.adapters.ids import SecretIds
     from hourbell.usecases.change_schedule import Changes
     from hourbell.usecases.create_schedule import Registry
     from hourbell.usecases.get_schedule import Library
     from hourbell.usecases.handlers import Switchboard
+    from hourbell.usecases.jobs import Office
     from hourbell.usecases.tenants import Registrar
 
-    settings, operators, offer = _read(
+    settings, operators, offer, jobs_url = _read(
         lambda environment: (
             read_settings(environment),
             read_operators(environment),
             read_queue_offer(environment),
+            environment.text("HOURBELL_JOBS_QUEUE_URL"),
         )
     )
     database, clock, ids = _database(settings), _clock(), SecretIds()
@@ -255,6 +268,7 @@ def api_ports() -> ApiPorts:
         switchboard=Switchboard(
             plane.directory, sqs.SqsQueueProbe(sqs.SqsRegions()), ids, offer
         ),
+        office=Office(DynamoJobs(database), sqs.SqsJobQueue(None, jobs_url)),
         clock=clock,
     )
 
@@ -329,6 +343,43 @@ def relay_ports() -> RelayPorts:
         clock=_clock(),
     )
     return RelayPorts(outbox, sqs.SqsSweepQueue(client, sweep_url))
+
+
+@cache
+def job_ports() -> JobPorts:
+    """Make the ports of the worker of jobs.
+
+    Raises:
+        SettingsError: the environment lacks something.
+    """
+    from hourbell.adapters import sqs
+    from hourbell.adapters.dynamodb.groups import DynamoShardGroups
+    from hourbell.adapters.dynamodb.jobs import DynamoJobs
+    from hourbell.adapters.ids import SecretIds
+    from hourbell.usecases.change_schedule import Changes
+    from hourbell.usecases.create_schedule import Registry
+    from hourbell.usecases.job_items import Bench
+    from hourbell.usecases.run_job import Workshop
+
+    settings, url = _read(
+        lambda environment: (
+            read_settings(environment),
+            environment.text("HOURBELL_JOBS_QUEUE_URL"),
+        )
+    )
+    database, clock = _database(settings), _clock()
+    plane, groups = _plane(settings, database, clock), DynamoShardGroups(database)
+    return JobPorts(
+        Workshop(
+            jobs=DynamoJobs(database),
+            queue=sqs.SqsJobQueue(sqs.connect(), url),
+            directory=plane.directory,
+            bench=Bench(
+                Registry(plane, groups, SecretIds()), Changes(plane, groups, clock)
+            ),
+            clock=clock,
+        )
+    )
 
 
 def _read(read: Callable[[Environment], T]) -> T:

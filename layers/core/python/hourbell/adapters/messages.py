@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from hourbell.domain.errors import InvalidInput, Permanent
 from hourbell.domain.instants import format_instant, parse_instant
+from hourbell.domain.job import is_job_id
 from hourbell.domain.occurrence import RowKey
 from hourbell.usecases.ports import GroupWork
 
@@ -58,6 +59,23 @@ def decode_keys(text: str) -> tuple[RowKey, ...]:
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise _unreadable() from error
+
+
+def encode_job(job_id: str) -> str:
+    """Write the order to work at a job."""
+    return _write({"job_id": job_id})
+
+
+def decode_job(text: str) -> str:
+    """Read the order to work at a job.
+
+    Raises:
+        Permanent: the text is no such message.
+    """
+    job_id = _read(text).get("job_id")
+    if not isinstance(job_id, str) or not is_job_id(job_id):
+        raise _unreadable()
+    return job_id
 
 
 def _write(members: dict[str, Any]) -> str:

@@ -14,6 +14,7 @@ from hourbell.adapters.messages import (
     MAX_KEYS,
     decode_keys,
     decode_work,
+    encode_job,
     encode_keys,
     encode_work,
 )
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SqsDeliveryQueues",
+    "SqsJobQueue",
     "SqsQueueProbe",
     "SqsRegions",
     "SqsSweepQueue",
@@ -276,6 +278,33 @@ class SqsSweepQueue:
     def put(self, keys: Sequence[RowKey]) -> None:
         """Enqueue keys in messages of up to 50."""
         self._sender.send([encode_keys(part) for part in chunks(keys, MAX_KEYS)])
+
+
+class SqsJobQueue:
+    """The `JobQueue` port."""
+
+    def __init__(
+        self,
+        client: "SQSClient | None",
+        url: str,
+        backoff: Backoff | None = None,
+    ) -> None:
+        """Make the adapter.
+
+        Args:
+            client: see `connect`; opened when a job is first put when None.
+            url: of the queue.
+            backoff: between attempts.
+        """
+        self._client = client
+        self._url = url
+        self._backoff = backoff or Backoff()
+
+    def put(self, job_id: str) -> None:
+        """Enqueue a job."""
+        self._client = self._client or connect()
+        sender = _BodySender(self._client, self._url, self._backoff)
+        sender.send([encode_job(job_id)])
 
 
 class _BodySender:

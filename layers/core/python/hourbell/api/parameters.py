@@ -1,7 +1,7 @@
 """What a route lets callers say: its query parameters and the fields of its body."""
 
 import difflib
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final, Literal, get_args, get_origin
 
 from aws_lambda_powertools.event_handler.api_gateway import Route
 from aws_lambda_powertools.utilities.data_classes.common import BaseProxyEvent
@@ -40,14 +40,18 @@ def body_fields(route: Route) -> dict[str, tuple[str, ...]]:
 
 
 def allowed_fields(model: type[BaseModel]) -> dict[str, tuple[str, ...]]:
-    """Return the names of a model's fields under `""`, of nested ones under theirs."""
+    """Return the names of a model's fields under `""`, of nested ones under theirs.
+
+    The members of a list have the list's name, without a number.
+    """
     names: dict[str, str] = {
         info.alias or name: name for name, info in model.model_fields.items()
     }
     allowed = {"": tuple(sorted(names))}
     for alias, name in names.items():
         for inner in _models(model.model_fields[name].annotation):
-            allowed[alias] = tuple(inner.model_fields)
+            for place, fields in allowed_fields(inner).items():
+                allowed[f"{alias}.{place}".rstrip(".")] = fields
     return allowed
 
 
@@ -56,8 +60,11 @@ def _is_list(annotation: Any) -> bool:  # noqa: ANN401 - any type
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:  # noqa: ANN401 - any type
-    """Return the models that an annotation like `Dst | None` names."""
-    kinds = (annotation, *get_args(annotation))
+    """Return the models that an annotation like `list[Dst] | None` names."""
+    kinds = [annotation]
+    for kind in kinds:
+        # What is appended is looked at as well.
+        kinds.extend(get_args(kind) if get_origin(kind) is not Literal else ())
     return [
         each for each in kinds if isinstance(each, type) and issubclass(each, BaseModel)
     ]

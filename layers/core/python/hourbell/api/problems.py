@@ -61,6 +61,7 @@ _SENTENCES = {
     "string_too_short": ("too_short", "Allowed are at least {min_length} characters."),
     "string_too_long": ("too_long", "Allowed are at most {max_length} characters."),
     "too_long": ("too_long", "Found {actual_length}; allowed are {max_length}."),
+    "too_short": ("too_short", "Found {actual_length}; needed are {min_length}."),
     "greater_than_equal": ("out_of_range", "Allowed is {ge} or more."),
     "less_than_equal": ("out_of_range", "Allowed is {le} or less."),
     "literal_error": ("unsupported_value", "Allowed is {expected}."),
@@ -174,7 +175,7 @@ def _findings(
     if "findings" in context:
         # One of our own validators, which says it better.
         return tuple(
-            replace(each, field=each.field or place, found=each.found or found)
+            replace(each, field=_placed(path, each.field), found=each.found or found)
             for each in context["findings"]
         )
     kind = error["type"]
@@ -187,8 +188,17 @@ def _findings(
     return (Finding(place, code, message, found),)
 
 
+def _placed(path: Sequence[str], field: str) -> str:
+    """Return where a finding is whose validator sees one member of a list only."""
+    if not field:
+        return ".".join(path) or "body"
+    numbers = [place for place, part in enumerate(path) if part.isdecimal()]
+    return ".".join([*(path[: numbers[-1] + 1] if numbers else ()), field])
+
+
 def _unknown_field(path: list[str], fields: Mapping[str, Sequence[str]]) -> Finding:
-    allowed = fields.get(".".join(path[:-1]), ())
+    place = ".".join(part for part in path[:-1] if not part.isdecimal())
+    allowed = fields.get(place, ())
     close = difflib.get_close_matches(path[-1][:80], allowed, n=1)
     return Finding(
         shown(".".join(path)),

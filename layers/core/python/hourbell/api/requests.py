@@ -61,8 +61,11 @@ def _name(value: str) -> str:
     raise _finding("invalid_characters", message, better or None)
 
 
-def _tags(tags: dict[str, str]) -> dict[str, str]:
-    findings = [finding for item in tags.items() for finding in _tag_findings(*item)]
+def judge_tags(tags: dict[str, str], field: str = "tags") -> dict[str, str]:
+    """Refuse what cannot be tags, by the name of the field that holds them."""
+    findings = [
+        finding for item in tags.items() for finding in _tag_findings(field, *item)
+    ]
     if len(tags) > MAX_TAGS:
         message = f"Allowed are at most {MAX_TAGS} tags; found {len(tags)}."
         findings.append(Finding("", "too_long", message))
@@ -71,12 +74,12 @@ def _tags(tags: dict[str, str]) -> dict[str, str]:
     return tags
 
 
-def _tag_findings(key: str, value: str) -> list[Finding]:
+def _tag_findings(field: str, key: str, value: str) -> list[Finding]:
     rules = [
         (1 <= len(key) <= MAX_TAG_KEY, "too_long", f"A key has 1 to {MAX_TAG_KEY}"),
         (len(value) <= MAX_TAG_VALUE, "too_long", f"A value has up to {MAX_TAG_VALUE}"),
     ]
-    place = f"tags.{key[:80]}"
+    place = f"{field}.{key[:80]}"
     findings = [
         Finding(place, code, f"{message} characters.", key[:80])
         for is_kept, code, message in rules
@@ -138,7 +141,7 @@ EXCLUDED = {
     },
 }
 
-_TAGS = {
+TAGS = {
     "type": "object",
     "maxProperties": MAX_TAGS,
     "propertyNames": {"minLength": 1, "maxLength": MAX_TAG_KEY},
@@ -152,7 +155,7 @@ Name = Annotated[
     AfterValidator(_name),
 ]
 _NAME_ALONE: Final = TypeAdapter[str](Name)
-Tags = Annotated[dict[str, str], AfterValidator(_tags), WithJsonSchema(_TAGS)]
+Tags = Annotated[dict[str, str], AfterValidator(judge_tags), WithJsonSchema(TAGS)]
 
 
 class Dst(WholeBody):

@@ -6,6 +6,7 @@ from aws_lambda_powertools.event_handler.api_gateway import Router
 
 from hourbell.api import (
     handler_routes,
+    job_routes,
     schedule_change_routes,
     schedule_routes,
     tenant_routes,
@@ -13,6 +14,8 @@ from hourbell.api import (
 )
 
 ROUTERS: Final[tuple[Router, ...]] = (
+    # Before the routes whose parameter `batch` could be.
+    job_routes.router,
     schedule_routes.router,
     schedule_change_routes.router,
     handler_routes.router,

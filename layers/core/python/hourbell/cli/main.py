@@ -28,6 +28,7 @@ class Entry:
 
 ENTRIES: Final = {
     "handlers": Entry("hourbell.cli.handlers", "Register and change handlers."),
+    "jobs": Entry("hourbell.cli.jobs", "Follow, stop and resume jobs of batches."),
     "local": Entry("hourbell.cli.local", "The local stack: up, down, status, logs."),
     "preview": Entry("hourbell.cli.preview", "Show the next times of an expression."),
     "schedules": Entry(

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import typer
 
+from hourbell.cli import batch
 from hourbell.cli.backfill import print_backfill, send_backfill
 from hourbell.cli.client import (
     Answer,
@@ -26,6 +27,7 @@ SCHEDULES = "/v1/schedules"
 MERGE_PATCH = "application/merge-patch+json"
 
 app = command_group("Create, read and change schedules.")
+app.add_typer(batch.app, name="batch")
 
 ScheduleId = Annotated[str, typer.Argument(metavar="SCHEDULE_ID")]
 Reason = Annotated[str | None, typer.Option(help="For the version log.")]

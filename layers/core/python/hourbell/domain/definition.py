@@ -243,6 +243,28 @@ class Schedule:
         return VersionRef(self.schedule_id, self.version)
 
 
+@dataclass(frozen=True, slots=True)
+class NewSchedule:
+    """What the caller asks for, valid in its form.
+
+    Attributes:
+        timing: without a rate's anchor, which follows from the time of creation.
+        body_hash: SHA-256 of the request; equal for equal requests.
+        idempotency_key: names the request, so that repeating it creates once.
+    """
+
+    name: str
+    timing: Timing
+    handler: str
+    body_hash: str
+    payload_json: str = "null"
+    tracking: Tracking = Tracking.UNTRACKED
+    flexible_window_seconds: int = 0
+    description: str = ""
+    tags: dict[str, str] = field(default_factory=dict)
+    idempotency_key: str | None = None
+
+
 def derived_schedule_id(tenant_id: str, idempotency_key: str) -> str:
     """Return the id that a create with this key has, today and on every retry.
 

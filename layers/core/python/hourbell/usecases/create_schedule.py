@@ -1,13 +1,13 @@
 """Create a schedule, and materialize it at once when it is due soon."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from hourbell.domain.definition import (
     Definition,
+    NewSchedule,
     Schedule,
     ScheduleState,
-    Tracking,
     Version,
     VersionRef,
     derived_schedule_id,
@@ -22,12 +22,22 @@ from hourbell.domain.errors import (
 from hourbell.domain.instants import floor_minute
 from hourbell.domain.occurrence import Occurrence
 from hourbell.domain.policies import WATERMARK_LAG
-from hourbell.domain.schedule import Timing, anchored, next_planned, validate
+from hourbell.domain.schedule import anchored, next_planned, validate
 from hourbell.domain.zones import TICK, TZDB_VERSION
 from hourbell.usecases.admission import admission_findings, handler_findings
 from hourbell.usecases.identify import Caller
 from hourbell.usecases.materialize import Plane, advance
 from hourbell.usecases.ports import Creation, Ids, ShardGroups
+
+__all__ = [
+    "Created",
+    "NewSchedule",
+    "Registry",
+    "Rehearsal",
+    "create_schedule",
+    "definition_of",
+    "rehearse_create",
+]
 
 FIRST_VERSION = 1
 
@@ -43,28 +53,6 @@ class Registry:
     plane: Plane
     groups: ShardGroups
     ids: Ids
-
-
-@dataclass(frozen=True, slots=True)
-class NewSchedule:
-    """What the caller asks for, valid in its form.
-
-    Attributes:
-        timing: without a rate's anchor, which follows from the time of creation.
-        body_hash: SHA-256 of the request; equal for equal requests.
-        idempotency_key: names the request, so that repeating it creates once.
-    """
-
-    name: str
-    timing: Timing
-    handler: str
-    body_hash: str
-    payload_json: str = "null"
-    tracking: Tracking = Tracking.UNTRACKED
-    flexible_window_seconds: int = 0
-    description: str = ""
-    tags: dict[str, str] = field(default_factory=dict)
-    idempotency_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +139,17 @@ def create_schedule(
 
 
 def rehearse_create(
-    registry: Registry, caller: Caller, request: NewSchedule, now: datetime
+    registry: Registry,
+    caller: Caller,
+    request: NewSchedule,
+    now: datetime,
+    *,
+    pending: int = 0,
 ) -> Rehearsal:
     """Say what a create would do; nothing is stored.
 
     A request that was done before would get its original answer, and is not refused.
+    `pending` creates count as if they were done before it.
 
     Raises:
         InvalidInput: the timing is not valid or never fires.
@@ -167,7 +161,7 @@ def rehearse_create(
     if original is None:
         validate(request.timing, now)
         version = _first_version(schedule_id, caller, request, now)
-        refusals = _refusals(registry, caller, request, now)
+        refusals = _refusals(registry, caller, request, now, pending)
     else:
         version, refusals = original, ()
     first = _first_occurrence(registry, version)
@@ -175,7 +169,11 @@ def rehearse_create(
 
 
 def _refusals(
-    registry: Registry, caller: Caller, request: NewSchedule, now: datetime
+    registry: Registry,
+    caller: Caller,
+    request: NewSchedule,
+    now: datetime,
+    pending: int,
 ) -> tuple[Finding, ...]:
     """Return why a create with a valid timing would be refused now."""
     refusals = _findings(registry, caller, request, now)
@@ -183,7 +181,7 @@ def _refusals(
     if schedules.find_by_name(tenant_id, request.name) is not None:
         taken = _name_taken(registry, caller, request.name)
         refusals += (Finding("name", taken.code, taken.message, request.name),)
-    if schedules.count(tenant_id) >= caller.tenant.quotas.schedules:
+    if schedules.count(tenant_id) + pending >= caller.tenant.quotas.schedules:
         full = _quota_full(registry, caller)
         refusals += (Finding("", full.code, full.message),)
     return refusals

@@ -6,6 +6,7 @@
 from hourbell.adapters.dynamodb.client import Database, connect
 from hourbell.adapters.dynamodb.directory import DynamoDirectory
 from hourbell.adapters.dynamodb.groups import DynamoShardGroups
+from hourbell.adapters.dynamodb.jobs import DynamoJobs
 from hourbell.adapters.dynamodb.layout import TableNames
 from hourbell.adapters.dynamodb.schedules import DynamoSchedules
 from hourbell.adapters.dynamodb.timeline import DynamoTimeline
@@ -13,6 +14,7 @@ from hourbell.adapters.dynamodb.timeline import DynamoTimeline
 __all__ = [
     "Database",
     "DynamoDirectory",
+    "DynamoJobs",
     "DynamoSchedules",
     "DynamoShardGroups",
     "DynamoTimeline",

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
 from pynamodb.attributes import Attribute
-from pynamodb.constants import BOOLEAN, MAP, NUMBER, STRING
+from pynamodb.constants import BOOLEAN, LIST, MAP, NUMBER, STRING
 
 from hourbell.domain.instants import ceil_second, floor_minute, format_instant
 
@@ -117,6 +117,20 @@ class TextMapAttribute(Attribute[dict[str, str]]):
     def deserialize(self, value: dict[str, dict[str, str]]) -> dict[str, str]:
         """Read a map of strings."""
         return {name: typed[STRING] for name, typed in value.items()}
+
+
+class TextsAttribute(Attribute[list[str]]):
+    """A list of texts."""
+
+    attr_type = LIST
+
+    def serialize(self, value: list[str]) -> list[dict[str, str]]:
+        """Write a list of strings."""
+        return [{STRING: text} for text in value]
+
+    def deserialize(self, value: list[dict[str, str]]) -> list[str]:
+        """Read a list of strings."""
+        return [typed[STRING] for typed in value]
 
 
 class WatermarksAttribute(Attribute[dict[int, datetime]]):

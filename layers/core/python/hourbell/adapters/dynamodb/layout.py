@@ -105,6 +105,26 @@ def group_key(group: int) -> str:
     return f"GROUP#{group}"
 
 
+def job_key(job_id: str) -> str:
+    """Return the partition that a job, its items and its results lie in."""
+    return f"JOB#{job_id}"
+
+
+def job_items_sort(index: int) -> str:
+    """Return the sort key of the items of a job from an index on."""
+    return f"ITEMS#{index:010d}"
+
+
+def job_results_sort(index: int) -> str:
+    """Return the sort key of the results of a job from an index on."""
+    return f"{JOB_RESULTS}{index:010d}"
+
+
+def job_list_key(tenant_id: str) -> str:
+    """Return the partition that a tenant's jobs are listed in."""
+    return f"JOBS#{tenant_id}"
+
+
 DEFINITION_SORT: Final = "DEF"
 VERSIONS: Final = "V#"
 NAME_SORT: Final = "NAME"
@@ -115,5 +135,7 @@ HANDLERS: Final = "HANDLER#"
 COUNT_SORT: Final = "COUNT#schedules"
 TENANT_LIST: Final = "TENANTS"
 LEASE_SORT: Final = "LEASE"
+JOB_SORT: Final = "JOB"
+JOB_RESULTS: Final = "RESULTS#"
 DISPATCH: Final = "dispatch"
 """The `kind` of a dispatch row; an occurrence has none."""

@@ -16,6 +16,7 @@ from hourbell.adapters.dynamodb.attributes import (
     IntegerAttribute,
     SortableInstantAttribute,
     TextMapAttribute,
+    TextsAttribute,
     WatermarksAttribute,
 )
 from hourbell.adapters.dynamodb.layout import BY_TENANT, CONTROL, SCHEDULES, TIMELINE
@@ -28,6 +29,7 @@ from hourbell.domain.definition import (
     Tracking,
 )
 from hourbell.domain.dispatch import DispatchState
+from hourbell.domain.job import JobState, Operation
 from hourbell.domain.occurrence import Lane, State
 
 
@@ -223,3 +225,55 @@ class GroupItem(_Control):
     lease_until = SortableInstantAttribute(null=True)
     watermarks = WatermarksAttribute(null=True)
     passed_at = InstantAttribute(null=True)
+
+
+class JobItem(_Control):
+    """A job and its progress."""
+
+    job_id = UnicodeAttribute()
+    tenant_id = UnicodeAttribute()
+    operation = EnumAttribute(Operation)
+    dry_run = FlagAttribute()
+    principal = UnicodeAttribute()
+    created_by = UnicodeAttribute()
+    source = UnicodeAttribute()
+    body_hash = UnicodeAttribute()
+    created_at = InstantAttribute()
+    updated_at = InstantAttribute()
+    finished_at = InstantAttribute(null=True)
+    reason = UnicodeAttribute(null=True)
+    state = EnumAttribute(JobState)
+    failure = UnicodeAttribute(null=True)
+    total = IntegerAttribute(null=True)
+    changed = IntegerAttribute()
+    unchanged = IntegerAttribute()
+    refused = IntegerAttribute()
+    tags = TextMapAttribute(null=True)
+    walk_after = UnicodeAttribute(null=True)
+    walk_finished = FlagAttribute(null=True)
+    walk_rest: JSONAttribute = JSONAttribute(null=True)
+    step = IntegerAttribute()
+    expires_at = ExpiryAttribute()
+
+
+class JobItemsItem(_Control):
+    """Up to 25 items of a job, of one kind."""
+
+    schedule_ids = TextsAttribute(null=True)
+    schedules: JSONAttribute = JSONAttribute(null=True)
+    payloads = TextsAttribute(null=True)
+    expires_at = ExpiryAttribute()
+
+
+class JobResultsItem(_Control):
+    """Up to 25 results of a job."""
+
+    results: JSONAttribute = JSONAttribute()
+    expires_at = ExpiryAttribute()
+
+
+class ListedJobItem(_Control):
+    """A job's place in the list of its tenant's."""
+
+    job_id = UnicodeAttribute()
+    expires_at = ExpiryAttribute()

@@ -8,9 +8,11 @@ from hourbell.adapters.memory.clocks import FixedClock, SteppedClock
 from hourbell.adapters.memory.directory import MemoryDirectory
 from hourbell.adapters.memory.groups import MemoryShardGroups
 from hourbell.adapters.memory.ids import SeededIds
+from hourbell.adapters.memory.jobs import MemoryJobs
 from hourbell.adapters.memory.queues import (
     Delivery,
     MemoryDeliveryQueues,
+    MemoryJobQueue,
     MemorySweepQueue,
     MemoryWorkQueue,
 )
@@ -23,6 +25,8 @@ __all__ = [
     "FixedClock",
     "MemoryDeliveryQueues",
     "MemoryDirectory",
+    "MemoryJobQueue",
+    "MemoryJobs",
     "MemorySchedules",
     "MemoryShardGroups",
     "MemoryStore",

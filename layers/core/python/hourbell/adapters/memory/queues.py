@@ -128,6 +128,27 @@ class MemorySweepQueue:
         return taken
 
 
+class MemoryJobQueue:
+    """The `JobQueue` port.
+
+    Attributes:
+        messages: job_ids that were put and not yet taken.
+    """
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+
+    def put(self, job_id: str) -> None:
+        """Enqueue a job."""
+        self.messages.append(job_id)
+
+    def take(self) -> list[str]:
+        """Return and forget all job_ids."""
+        taken = list(self.messages)
+        self.messages.clear()
+        return taken
+
+
 def _acceptable(entry: Entry) -> bool:
     return (
         bool(entry.body)

@@ -5,7 +5,9 @@ from datetime import datetime
 
 from hourbell.domain.definition import Handler, Schedule, Tenant, Version, VersionRef
 from hourbell.domain.dispatch import Dispatch
+from hourbell.domain.job import Job, Result
 from hourbell.domain.occurrence import Occurrence, RowKey
+from hourbell.usecases.job_ports import JobItem
 from hourbell.usecases.ports import Backfill, Lease, Run
 
 
@@ -23,6 +25,7 @@ class MemoryStore:
         groups: the lease record of each shard group as it was last written.
         runs: (schedule_id, run) -> manual run.
         backfills: (schedule_id, scheduled_for) -> backfilled time.
+        jobs: by job_id, and likewise their items and results.
         stream: the new image of every write of an occurrence, oldest first.
     """
 
@@ -39,6 +42,9 @@ class MemoryStore:
     stream: list[Occurrence] = field(default_factory=list)
     runs: dict[tuple[str, str], Run] = field(default_factory=dict)
     backfills: dict[tuple[str, datetime], Backfill] = field(default_factory=dict)
+    jobs: dict[str, Job] = field(default_factory=dict)
+    job_items: dict[str, tuple[JobItem, ...]] = field(default_factory=dict)
+    job_results: dict[str, list[Result]] = field(default_factory=dict)
 
     def row(self, key: RowKey) -> Occurrence | None:
         """Return the row under a key, if there is one."""

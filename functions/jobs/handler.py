@@ -1,0 +1,77 @@
+"""Work at jobs: each SQS message names one job."""
+
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.batch import (
+    BatchProcessor,
+    EventType,
+    process_partial_response,
+)
+from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from hourbell import bootstrap
+from hourbell.adapters.messages import decode_job
+from hourbell.domain.job import JobState
+from hourbell.usecases.run_job import JobReport, run_job
+
+# What the item that is begun last may take, and writing its result down.
+MARGIN = timedelta(seconds=20)
+
+logger = Logger()
+metrics = Metrics()
+processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
+
+
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(
+    event: dict[str, Any], context: LambdaContext
+) -> PartialItemFailureResponse:
+    """Work at the jobs that the batch names; report the messages to be repeated."""
+    answer = process_partial_response(event, work_at, processor, context)
+    metrics.add_metric("JobsInterrupted", MetricUnit.Count, len(processor.exceptions))
+    for _, failure, _ in processor.exceptions:
+        logger.error("a job was interrupted", exc_info=failure)
+    return answer
+
+
+def work_at(record: SQSRecord, lambda_context: LambdaContext) -> None:
+    """Work at one job until it is done or the function's time is nearly over.
+
+    Raises:
+        Transient: a store or queue did not answer; SQS brings the job again.
+    """
+    shop = bootstrap.job_ports().workshop
+    job_id = decode_job(record.body)
+    remaining = timedelta(milliseconds=lambda_context.get_remaining_time_in_millis())
+    deadline = shop.clock.now() + remaining - MARGIN
+    report = run_job(shop, job_id, deadline=deadline)
+    _measure(report)
+    for fault in report.faults:
+        logger.error("an item of a job broke", job_id=job_id, exc_info=fault)
+    outcomes = Counter(each.outcome.value for each in report.results)
+    logger.info(
+        "worked at a job",
+        job_id=job_id,
+        state=report.state,
+        outcomes=dict(outcomes),
+        requeued=report.requeued,
+    )
+
+
+def _measure(report: JobReport) -> None:
+    results, begun = report.results, report.begun
+    counts = {
+        "JobsFinished": int(begun and report.state is JobState.SUCCEEDED),
+        "JobsFailed": int(begun and report.state is JobState.FAILED),
+        "JobItemsDone": len(results),
+        "JobItemsRefused": sum(each.outcome.is_refusal for each in results),
+        "JobItemsBroken": len(report.faults),
+    }
+    for name, count in counts.items():
+        metrics.add_metric(name, MetricUnit.Count, count)

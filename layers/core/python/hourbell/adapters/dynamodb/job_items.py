@@ -1,0 +1,254 @@
+"""Between jobs and the items of the control table."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from hourbell.adapters.dynamodb import layout
+from hourbell.adapters.dynamodb.codec import Item, decode, encode
+from hourbell.adapters.dynamodb.models import (
+    JobItem,
+    JobItemsItem,
+    JobResultsItem,
+    ListedJobItem,
+)
+from hourbell.domain.definition import NewSchedule, Tracking
+from hourbell.domain.errors import Finding
+from hourbell.domain.job import (
+    Creator,
+    Job,
+    Outcome,
+    Progress,
+    Refusal,
+    Result,
+    Target,
+    Walk,
+)
+from hourbell.domain.schedule import Timing
+from hourbell.usecases import job_ports
+
+
+def encode_job(job: Job) -> Item:
+    """Write a job."""
+    return job_item_key(job.job_id) | encode(JobItem, job_values(job))
+
+
+def job_item_key(job_id: str) -> Item:
+    """Return the key of a job."""
+    values = {"control_key": layout.job_key(job_id), "item": layout.JOB_SORT}
+    return encode(JobItem, values)
+
+
+def job_values(job: Job) -> dict[str, Any]:
+    """Return what a job has besides its key; None for what it lacks."""
+    return {
+        "schema": layout.SCHEMA,
+        "job_id": job.job_id,
+        "tenant_id": job.tenant_id,
+        "operation": job.operation,
+        "dry_run": job.dry_run,
+        "principal": job.creator.principal,
+        "created_by": job.creator.arn,
+        "source": job.creator.source,
+        "body_hash": job.body_hash,
+        "created_at": job.created_at,
+        "reason": job.reason,
+        "expires_at": job.expires_at,
+        **changing_values(job),
+    }
+
+
+def changing_values(job: Job) -> dict[str, Any]:
+    """Return what changes while a job goes on; None for what it lacks."""
+    walk, progress = job.walk, job.progress
+    return {
+        "state": job.state,
+        "updated_at": job.updated_at,
+        "finished_at": job.finished_at,
+        "failure": job.failure,
+        "total": progress.total,
+        "changed": progress.changed,
+        "unchanged": progress.unchanged,
+        "refused": progress.refused,
+        "tags": None if walk is None else dict(walk.tags),
+        "walk_after": None if walk is None else walk.after,
+        "walk_finished": None if walk is None else walk.finished,
+        "walk_rest": walk and [[each.schedule_id, each.name] for each in walk.rest],
+        "step": job.step,
+    }
+
+
+def decode_job(item: Mapping[str, Any]) -> Job:
+    """Read a job."""
+    values = decode(JobItem, item)
+    return Job(
+        job_id=values["job_id"],
+        tenant_id=values["tenant_id"],
+        operation=values["operation"],
+        dry_run=values["dry_run"],
+        creator=Creator(values["principal"], values["created_by"], values["source"]),
+        body_hash=values["body_hash"],
+        created_at=values["created_at"],
+        updated_at=values["updated_at"],
+        expires_at=values["expires_at"],
+        reason=values.get("reason"),
+        state=values["state"],
+        finished_at=values.get("finished_at"),
+        failure=values.get("failure"),
+        progress=Progress(
+            values.get("total"),
+            values["changed"],
+            values["unchanged"],
+            values["refused"],
+        ),
+        walk=_walk(values),
+        step=values["step"],
+    )
+
+
+def _walk(values: Mapping[str, Any]) -> Walk | None:
+    if "tags" not in values:
+        return None
+    return Walk(
+        values["tags"],
+        values.get("walk_after"),
+        values["walk_finished"],
+        tuple(Target(schedule_id, name) for schedule_id, name in values["walk_rest"]),
+    )
+
+
+def encode_listed_job(job: Job) -> Item:
+    """Write a job's place in the list of its tenant's."""
+    values = {
+        "control_key": layout.job_list_key(job.tenant_id),
+        "item": job.place,
+        "schema": layout.SCHEMA,
+        "job_id": job.job_id,
+        "expires_at": job.expires_at,
+    }
+    return encode(ListedJobItem, values)
+
+
+def decode_listed_job(item: Mapping[str, Any]) -> str:
+    """Read the id of a listed job."""
+    return cast("str", decode(ListedJobItem, item)["job_id"])
+
+
+def encode_items(job: Job, start: int, items: Sequence[job_ports.JobItem]) -> Item:
+    """Write some of a job's items, from an index on."""
+    return job_items_key(job.job_id, start) | encode(
+        JobItemsItem,
+        {"schema": layout.SCHEMA, "expires_at": job.expires_at, **_items(items)},
+    )
+
+
+def job_items_key(job_id: str, start: int) -> Item:
+    """Return the key of a job's items from an index on."""
+    values = {
+        "control_key": layout.job_key(job_id),
+        "item": layout.job_items_sort(start),
+    }
+    return encode(JobItemsItem, values)
+
+
+def decode_items(item: Mapping[str, Any]) -> tuple[job_ports.JobItem, ...]:
+    """Read some of a job's items."""
+    values = decode(JobItemsItem, item)
+    if "schedule_ids" in values:
+        return tuple(Target(each) for each in values["schedule_ids"])
+    return tuple(
+        _new_schedule(members, payload)
+        for members, payload in zip(
+            values["schedules"], values["payloads"], strict=True
+        )
+    )
+
+
+def _items(items: Sequence[job_ports.JobItem]) -> dict[str, Any]:
+    new = [each for each in items if isinstance(each, NewSchedule)]
+    if not new:
+        ids = [each.schedule_id for each in items if isinstance(each, Target)]
+        return {"schedule_ids": ids}
+    # Payloads lie apart: as text within a text their quotes would double them.
+    return {
+        "schedules": [_members(each) for each in new],
+        "payloads": [each.payload_json for each in new],
+    }
+
+
+def _members(request: NewSchedule) -> dict[str, Any]:
+    return {
+        "name": request.name,
+        "timing": request.timing.to_dict(),
+        "handler": request.handler,
+        "body_hash": request.body_hash,
+        "tracking": request.tracking,
+        "window": request.flexible_window_seconds,
+        "description": request.description,
+        "tags": dict(request.tags),
+    }
+
+
+def _new_schedule(members: Mapping[str, Any], payload_json: str) -> NewSchedule:
+    return NewSchedule(
+        name=members["name"],
+        timing=Timing.from_dict(members["timing"]),
+        handler=members["handler"],
+        body_hash=members["body_hash"],
+        payload_json=payload_json,
+        tracking=Tracking(members["tracking"]),
+        flexible_window_seconds=members["window"],
+        description=members["description"],
+        tags=members["tags"],
+    )
+
+
+def encode_results(job: Job, results: Sequence[Result]) -> Item:
+    """Write results of a job, in order, at least one."""
+    sort = layout.job_results_sort(results[0].index)
+    return encode(
+        JobResultsItem,
+        {
+            "control_key": layout.job_key(job.job_id),
+            "item": sort,
+            "schema": layout.SCHEMA,
+            "results": [_result_members(each) for each in results],
+            "expires_at": job.expires_at,
+        },
+    )
+
+
+def decode_results(item: Mapping[str, Any]) -> Iterable[Result]:
+    """Read results of a job, in order."""
+    return map(_result, decode(JobResultsItem, item)["results"])
+
+
+def _result_members(result: Result) -> dict[str, Any]:
+    refusal = result.refusal
+    return {
+        "index": result.index,
+        "outcome": result.outcome,
+        "schedule_id": result.schedule_id,
+        "name": result.name,
+        "refusal": refusal
+        and {
+            "status": refusal.status,
+            "code": refusal.code,
+            "message": refusal.message,
+            "findings": [each.as_dict() for each in refusal.findings],
+            "members": dict(refusal.members),
+        },
+    }
+
+
+def _result(members: Mapping[str, Any]) -> Result:
+    refusal = members["refusal"]
+    if refusal is not None:
+        findings = tuple(Finding(**each) for each in refusal["findings"])
+        refusal = Refusal(**{**refusal, "findings": findings})
+    return Result(
+        members["index"],
+        Outcome(members["outcome"]),
+        members["schedule_id"],
+        members["name"],
+        refusal,
+    )

@@ -1,0 +1,139 @@
+"""Jobs on DynamoDB."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from hourbell.adapters.chunks import chunks
+from hourbell.adapters.dynamodb import layout
+from hourbell.adapters.dynamodb.client import Database
+from hourbell.adapters.dynamodb.expressions import assignments
+from hourbell.adapters.dynamodb.job_items import (
+    changing_values,
+    decode_items,
+    decode_job,
+    decode_listed_job,
+    decode_results,
+    encode_items,
+    encode_job,
+    encode_listed_job,
+    encode_results,
+    job_item_key,
+    job_items_key,
+)
+from hourbell.adapters.dynamodb.layout import CONTROL
+from hourbell.adapters.dynamodb.models import JobItem
+from hourbell.adapters.dynamodb.reading import batch_get, get_item, query
+from hourbell.adapters.dynamodb.transactions import (
+    Member,
+    Put,
+    Update,
+    put_together,
+    write_together,
+)
+from hourbell.domain.job import CHUNK, Job, Result
+from hourbell.usecases import job_ports
+from hourbell.usecases.ports import Write
+
+# Items of results that one Query reads: most hold 25 results, some fewer.
+_PARTS: Final = 6
+
+
+class DynamoJobs:
+    """The `Jobs` port."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._table = database.tables.control
+
+    def create(self, job: Job, items: Sequence[job_ports.JobItem]) -> Write:
+        """Store a job, its place in the list and its items in one transaction."""
+        parts = [
+            encode_items(job, place * CHUNK, part)
+            for place, part in enumerate(chunks(items, CHUNK))
+        ]
+        puts = [encode_job(job), encode_listed_job(job), *parts]
+        return put_together(
+            self._database, [Put(self._table, CONTROL, each) for each in puts]
+        )
+
+    def find(self, job_id: str) -> Job | None:
+        """Return a job by a consistent read."""
+        key = job_item_key(job_id)
+        item = get_item(self._database, self._table, key, consistent=True)
+        return None if item is None else decode_job(item)
+
+    def of_tenant(
+        self, tenant_id: str, *, before: str | None, limit: int
+    ) -> tuple[Job, ...]:
+        """Return the tenant's jobs before the `place` of one, the newest first."""
+        condition, bound = "", {}
+        if before is not None:
+            condition, bound = " AND #sort < :before", {":before": {"S": before}}
+        listed = query(
+            self._database,
+            limit,
+            TableName=self._table,
+            KeyConditionExpression=f"#partition = :partition{condition}",
+            ExpressionAttributeNames={"#partition": CONTROL.partition}
+            | ({"#sort": CONTROL.sort} if bound else {}),
+            ExpressionAttributeValues={
+                ":partition": {"S": layout.job_list_key(tenant_id)},
+                **bound,
+            },
+            ConsistentRead=True,
+            ScanIndexForward=False,
+        )
+        keys = [job_item_key(decode_listed_job(item)) for item in listed]
+        found = batch_get(self._database, self._table, keys, consistent=True)
+        jobs = [decode_job(item) for item in found]
+        return tuple(sorted(jobs, key=lambda job: job.place, reverse=True))
+
+    def items(self, job_id: str, start: int) -> tuple[job_ports.JobItem, ...]:
+        """Return items from an index on to the end of its chunk of 25."""
+        first = start - start % CHUNK
+        key = job_items_key(job_id, first)
+        item = get_item(self._database, self._table, key, consistent=True)
+        return () if item is None else decode_items(item)[start - first :]
+
+    def advance(self, job: Job, results: Sequence[Result], *, before: Job) -> Write:
+        """Store results and what changed of a job, if nobody was first."""
+        update = Update(
+            self._table,
+            job_item_key(job.job_id),
+            (JobItem.state == before.state) & (JobItem.step == before.step),
+            assignments(JobItem, changing_values(job)),
+        )
+        puts: list[Member] = []
+        if results:
+            puts.append(Put(self._table, CONTROL, encode_results(job, results)))
+        return write_together(self._database, update, *puts)
+
+    def results(self, job_id: str, *, start: int, limit: int) -> tuple[Result, ...]:
+        """Return results in order from an index on."""
+        found: list[Result] = []
+        # An item that begins before `start` may reach beyond it.
+        first = layout.job_results_sort(max(0, start - CHUNK + 1))
+        while len(found) < limit:
+            items = query(
+                self._database,
+                _PARTS,
+                TableName=self._table,
+                KeyConditionExpression="#partition = :partition "
+                "AND #sort BETWEEN :first AND :last",
+                ExpressionAttributeNames={
+                    "#partition": CONTROL.partition,
+                    "#sort": CONTROL.sort,
+                },
+                ExpressionAttributeValues={
+                    ":partition": {"S": layout.job_key(job_id)},
+                    ":first": {"S": first},
+                    ":last": {"S": f"{layout.JOB_RESULTS}~"},
+                },
+                ConsistentRead=True,
+            )
+            read = [result for item in items for result in decode_results(item)]
+            found += [each for each in read if each.index >= start]
+            if len(items) < _PARTS:
+                break
+            first = layout.job_results_sort(read[-1].index + 1)
+        return tuple(found[:limit])

@@ -1,0 +1,154 @@
+"""Do one item of a job, or say what would become of it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from hourbell.domain.definition import NewSchedule, ScheduleState
+from hourbell.domain.errors import (
+    Conflict,
+    HourbellError,
+    InvalidInput,
+)
+from hourbell.domain.job import Job, Operation, Outcome, Refusal, Result, Target
+from hourbell.usecases import change_schedule
+from hourbell.usecases.change_schedule import Changed, Changes, find_current
+from hourbell.usecases.create_schedule import (
+    Registry,
+    create_schedule,
+    rehearse_create,
+)
+from hourbell.usecases.identify import Caller
+from hourbell.usecases.job_ports import JobItem
+
+_CHANGES: Final[Mapping[Operation, Callable[..., Changed]]] = {
+    Operation.PAUSE: change_schedule.pause,
+    Operation.RESUME: change_schedule.resume,
+    Operation.CANCEL: change_schedule.cancel,
+}
+_BECOMES: Final = {
+    Operation.PAUSE: ScheduleState.PAUSED,
+    Operation.RESUME: ScheduleState.ACTIVE,
+    Operation.CANCEL: ScheduleState.CANCELED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What doing items needs."""
+
+    registry: Registry
+    changes: Changes
+
+
+def do_item(
+    bench: Bench, caller: Caller, job: Job, index: int, item: JobItem, now: datetime
+) -> Result:
+    """Do one item; doing it again tells the same.
+
+    Args:
+        bench: the ports.
+        caller: the job's creator.
+        job: as it stands, with the progress before this item.
+        index: of the item.
+        item: what to create or change.
+        now: the current instant.
+
+    Raises:
+        Transient: a store did not answer.
+        Permanent: a store refused, which is for our own log to tell.
+    """
+    try:
+        if isinstance(item, NewSchedule):
+            request = replace(item, idempotency_key=job.key_of(index))
+            return _create(bench.registry, caller, job, index, request, now)
+        if job.dry_run:
+            return _foresee(bench.changes, caller, job, index, item)
+        return _change(bench.changes, caller, job, index, item, now)
+    except HourbellError as error:
+        if error.status >= HourbellError.status:
+            raise
+        return _refused(job, index, item, refusal_of(error))
+
+
+def refusal_of(error: HourbellError) -> Refusal:
+    """Return what an item was refused for.
+
+    A single finding's code is the refusal's own; several are an `invalid_input`.
+    """
+    findings = error.findings if isinstance(error, InvalidInput) else ()
+    code = InvalidInput.default_code if len(findings) > 1 else error.code
+    return Refusal(error.status, code, error.message, findings, error.members)
+
+
+def broken_result(job: Job, index: int, item: JobItem) -> Result:
+    """Return the result of an item that failed for a reason of ours."""
+    refusal = Refusal(
+        HourbellError.status,
+        HourbellError.default_code,
+        "Something went wrong on our side.",
+    )
+    return _refused(job, index, item, refusal)
+
+
+def _create(
+    registry: Registry,
+    caller: Caller,
+    job: Job,
+    index: int,
+    request: NewSchedule,
+    now: datetime,
+) -> Result:
+    if not job.dry_run:
+        schedule = create_schedule(registry, caller, request, now).schedule
+        return Result(index, Outcome.CREATED, schedule.schedule_id, request.name)
+    rehearsal = rehearse_create(
+        registry, caller, request, now, pending=job.progress.changed
+    )
+    if rehearsal.refusals:
+        refusal = refusal_of(InvalidInput(findings=rehearsal.refusals))
+        return Result(index, Outcome.WOULD_REFUSE, None, request.name, refusal)
+    return Result(index, Outcome.WOULD_CREATE, None, request.name)
+
+
+def _change(
+    changes: Changes,
+    caller: Caller,
+    job: Job,
+    index: int,
+    target: Target,
+    now: datetime,
+) -> Result:
+    change = _CHANGES[job.operation]
+    done = change(changes, caller, target.schedule_id, now, reason=job.reason)
+    changed = done.changed or _did_it(changes, job, done)
+    outcome = Outcome.CHANGED if changed else Outcome.UNCHANGED
+    return Result(index, outcome, target.schedule_id, done.schedule.name)
+
+
+def _did_it(changes: Changes, job: Job, done: Changed) -> bool:
+    """Whether this job had made the change before, and could not write it down."""
+    ref = done.schedule.ref
+    found = changes.plane.schedules.versions([ref], consistent=True).get(ref)
+    return found is not None and found.source == job.source
+
+
+def _foresee(
+    changes: Changes, caller: Caller, job: Job, index: int, target: Target
+) -> Result:
+    """Say what a change of state would do, judged from the schedule as it is."""
+    schedule = find_current(changes, caller.tenant.tenant_id, target.schedule_id)
+    if schedule.state is _BECOMES[job.operation]:
+        outcome = Outcome.WOULD_NOT_CHANGE
+    elif schedule.state is ScheduleState.CANCELED:
+        raise Conflict("The schedule is canceled.", code="schedule_canceled")
+    else:
+        outcome = Outcome.WOULD_CHANGE
+    return Result(index, outcome, target.schedule_id, schedule.name)
+
+
+def _refused(job: Job, index: int, item: JobItem, refusal: Refusal) -> Result:
+    outcome = Outcome.WOULD_REFUSE if job.dry_run else Outcome.REFUSED
+    schedule_id = item.schedule_id if isinstance(item, Target) else None
+    return Result(index, outcome, schedule_id, item.name, refusal)

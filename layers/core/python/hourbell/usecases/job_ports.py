@@ -1,0 +1,74 @@
+"""What jobs need of the outside world, on the terms of `ports`."""
+
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias
+
+from hourbell.domain.definition import NewSchedule
+from hourbell.domain.job import Job, Result, Target
+from hourbell.usecases.port_values import Write
+
+JobItem: TypeAlias = NewSchedule | Target
+"""What one item of a job is: a schedule to create, or one to change."""
+
+
+class Jobs(Protocol):
+    """Jobs, their items and their results."""
+
+    def create(self, job: Job, items: Sequence[JobItem]) -> Write:
+        """Store a job and its items, all or nothing, in one transaction.
+
+        Args:
+            job: as it begins.
+            items: of one kind, up to 1,000; none when a walk finds them.
+
+        Returns:
+            APPLIED, or EXISTS when the job_id is taken.
+        """
+        ...
+
+    def find(self, job_id: str) -> Job | None:
+        """Return a job by a consistent read."""
+        ...
+
+    def of_tenant(
+        self, tenant_id: str, *, before: str | None, limit: int
+    ) -> tuple[Job, ...]:
+        """Return the tenant's jobs before the `place` of one, the newest first."""
+        ...
+
+    def items(self, job_id: str, start: int) -> tuple[JobItem, ...]:
+        """Return items from an index on to the end of its chunk of 25.
+
+        Returns:
+            none only beyond the last item.
+        """
+        ...
+
+    def advance(self, job: Job, results: Sequence[Result], *, before: Job) -> Write:
+        """Store results and what changed of a job, in one transaction.
+
+        Args:
+            job: as it shall be.
+            results: of up to 25 items, with indexes that have none yet.
+            before: as it was read: its state and step must be stored still.
+
+        Returns:
+            APPLIED, or LOST when another one was first; then nothing is stored.
+        """
+        ...
+
+    def results(self, job_id: str, *, start: int, limit: int) -> tuple[Result, ...]:
+        """Return results in order from an index on; fewer than `limit` at the end."""
+        ...
+
+
+class JobQueue(Protocol):
+    """From whoever makes or resumes a job to its worker."""
+
+    def put(self, job_id: str) -> None:
+        """Enqueue a job.
+
+        Raises:
+            Transient: it was not accepted after retries.
+        """
+        ...

@@ -1,0 +1,280 @@
+"""Work at a job, chunk by chunk, until it is done or somebody stops it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+from hourbell.domain.definition import ScheduleState, TenantState
+from hourbell.domain.errors import Permanent, Transient
+from hourbell.domain.job import CHUNK, Job, JobState, Progress, Result, Target, Walk
+from hourbell.usecases.identify import Caller
+from hourbell.usecases.job_items import Bench, broken_result, do_item
+from hourbell.usecases.job_ports import JobItem, JobQueue, Jobs
+from hourbell.usecases.list_schedules import Filter, list_schedules
+from hourbell.usecases.ports import Clock, Directory, Write
+
+TENANT_REMOVED: Final = "tenant_removed"
+TENANT_SUSPENDED: Final = "tenant_suspended"
+PRINCIPAL_REMOVED: Final = "principal_removed"
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What working at jobs needs."""
+
+    jobs: Jobs
+    queue: JobQueue
+    directory: Directory
+    bench: Bench
+    clock: Clock
+
+
+@dataclass(slots=True)
+class JobReport:
+    """What one call did.
+
+    Attributes:
+        state: the job's afterwards; None when there is no such job.
+        results: what became of the items that this call wrote down.
+        begun: whether there was something to do for it.
+        requeued: whether time was up, and another call is to go on.
+        faults: errors of our own code, each of which cost one item.
+    """
+
+    state: JobState | None = None
+    results: list[Result] = field(default_factory=list)
+    begun: bool = False
+    requeued: bool = False
+    faults: list[Exception] = field(default_factory=list)
+
+
+def run_job(shop: Workshop, job_id: str, *, deadline: datetime) -> JobReport:
+    """Do the items of a job, as its creator, from where its progress stands.
+
+    Results and progress are written together, under the condition that nobody else
+    wrote progress since it was read. So of two workers one loses and stops; and a
+    crash repeats one chunk, whose items tell the same again. An item that fails for
+    good is refused and stops no other.
+
+    Args:
+        shop: the ports.
+        job_id: which job.
+        deadline: no further item is begun after it; the job is enqueued again.
+
+    Raises:
+        Transient: a store or queue did not answer, also for one of the items; what
+            was done before it is written down.
+    """
+    report = JobReport()
+    job = _begin(shop, report, job_id)
+    while job is not None and job.state is JobState.RUNNING:
+        if shop.clock.now() >= deadline:
+            shop.queue.put(job_id)
+            report.requeued = True
+            break
+        job = _step(shop, report, job, deadline)
+    return report
+
+
+def _begin(shop: Workshop, report: JobReport, job_id: str) -> Job | None:
+    """Return the job as it is to be worked at; None when it is not."""
+    job = shop.jobs.find(job_id)
+    if job is None or not job.is_open:
+        report.state = None if job is None else job.state
+        return None
+    report.begun = True
+    if job.state is JobState.PENDING:
+        running = replace(job, state=JobState.RUNNING, updated_at=shop.clock.now())
+        job = _save(shop, report, running, (), before=job)
+    return job
+
+
+def _step(
+    shop: Workshop, report: JobReport, job: Job, deadline: datetime
+) -> Job | None:
+    """Do and write down one chunk; return the job after it, None when it was lost."""
+    caller = _caller(shop.directory, job)
+    if isinstance(caller, str):
+        now = shop.clock.now()
+        failed = replace(
+            job,
+            state=JobState.FAILED,
+            failure=caller,
+            updated_at=now,
+            finished_at=now,
+            step=job.step + 1,
+        )
+        return _save(shop, report, failed, (), before=job)
+    if job.walk is not None and not (job.walk.rest or job.walk.finished):
+        return _walk_on(shop, report, job, job.walk)
+    items = _next_items(shop, job)
+    try:
+        results, failure = _do(shop, report, job, caller, items, deadline)
+    except _Overtaken:
+        return None
+    after = _after(job, items, results, shop.clock.now())
+    saved = _save(shop, report, after, results, before=job)
+    if failure is not None:
+        raise failure
+    return saved
+
+
+class _Overtaken(Exception):
+    """Somebody else took the job over: nothing of this chunk is ours to write."""
+
+
+def _do(
+    shop: Workshop,
+    report: JobReport,
+    job: Job,
+    caller: Caller,
+    items: Sequence[JobItem],
+    deadline: datetime,
+) -> tuple[tuple[Result, ...], Transient | None]:
+    """Do items until there are no more, time is up, the job is stopped, or one fails.
+
+    Raises:
+        _Overtaken: another worker has the job.
+        Transient: of the first item; of a later one it is returned.
+    """
+    results: list[Result] = []
+    for item in items:
+        now = shop.clock.now()
+        if results and (now >= deadline or _is_stopped(shop, job)):
+            break
+        so_far = replace(job, progress=job.progress.with_results(results))
+        index = so_far.progress.done
+        try:
+            results.append(do_item(shop.bench, caller, so_far, index, item, now))
+        except Transient as error:
+            if not results:
+                raise
+            return tuple(results), error
+        except Exception as error:  # noqa: BLE001 - one faulty item must not stop the rest
+            report.faults.append(error)
+            results.append(broken_result(job, index, item))
+    return tuple(results), None
+
+
+def _is_stopped(shop: Workshop, job: Job) -> bool:
+    """Whether somebody canceled the job since it was read.
+
+    Raises:
+        _Overtaken: another worker has it.
+    """
+    current = shop.jobs.find(job.job_id)
+    if current is None or current.step != job.step:
+        raise _Overtaken
+    return current.state is not job.state
+
+
+def _save(
+    shop: Workshop,
+    report: JobReport,
+    job: Job,
+    results: Sequence[Result],
+    *,
+    before: Job,
+) -> Job | None:
+    """Write results and progress down; return the job as it is then.
+
+    A job that was canceled meanwhile stays so, and keeps what was done.
+
+    Returns:
+        None when another worker was first.
+    """
+    answer = shop.jobs.advance(job, results, before=before)
+    if answer is not Write.APPLIED:
+        current = shop.jobs.find(job.job_id)
+        if current is None or current.step != before.step or current.is_open:
+            return None
+        job = replace(
+            job,
+            state=current.state,
+            finished_at=current.finished_at,
+            failure=current.failure,
+        )
+        if shop.jobs.advance(job, results, before=current) is not Write.APPLIED:
+            return None
+    report.state = job.state
+    report.results += results
+    return job
+
+
+def _after(
+    job: Job, items: Sequence[JobItem], results: Sequence[Result], now: datetime
+) -> Job:
+    """Return the job after the first of some items."""
+    progress, walk = job.progress.with_results(results), job.walk
+    if walk is not None:
+        rest = [each for each in items[len(results) :] if isinstance(each, Target)]
+        walk = replace(walk, rest=tuple(rest))
+    return _moved(job, progress, walk, now)
+
+
+def _moved(job: Job, progress: Progress, walk: Walk | None, now: datetime) -> Job:
+    """Return the job one step further, ended if that was its last."""
+    if walk is not None and walk.finished:
+        progress = replace(progress, total=progress.done + len(walk.rest))
+    ended = progress.done == progress.total
+    return replace(
+        job,
+        state=JobState.SUCCEEDED if ended else JobState.RUNNING,
+        updated_at=now,
+        finished_at=now if ended else None,
+        progress=progress,
+        walk=walk,
+        step=job.step + 1,
+    )
+
+
+def _next_items(shop: Workshop, job: Job) -> tuple[JobItem, ...]:
+    """Return the next items, at most 25; none when all are done.
+
+    Raises:
+        Permanent: items that the job has are not stored.
+    """
+    if job.walk is not None:
+        return job.walk.rest
+    if job.progress.done == job.progress.total:
+        # It was canceled while its last chunk was done.
+        return ()
+    items = shop.jobs.items(job.job_id, job.progress.done)
+    if not items:
+        raise Permanent(f"{job.job_id} has no item {job.progress.done}")
+    return items
+
+
+def _walk_on(shop: Workshop, report: JobReport, job: Job, walk: Walk) -> Job | None:
+    """Find the next schedules with the tags, and write them down before any is done.
+
+    What is canceled is not found a second time, so a page that was not written down
+    could not be told of after a crash.
+    """
+    wanted = Filter(tags=frozenset(f"{key}:{text}" for key, text in walk.tags.items()))
+    schedules = shop.bench.changes.plane.schedules
+    page = list_schedules(
+        schedules, job.tenant_id, wanted, after=walk.after, limit=CHUNK
+    )
+    rest = tuple(
+        Target(entry.schedule_id, entry.name)
+        for entry in page.entries
+        if entry.state is not ScheduleState.CANCELED
+    )
+    walk = replace(walk, after=page.after, finished=page.after is None, rest=rest)
+    moved = _moved(job, job.progress, walk, shop.clock.now())
+    return _save(shop, report, moved, (), before=job)
+
+
+def _caller(directory: Directory, job: Job) -> Caller | str:
+    """Return the creator as a caller of today, or the code of why it is none."""
+    tenant = directory.find_tenant(job.tenant_id)
+    if tenant is None:
+        return TENANT_REMOVED
+    if tenant.state is TenantState.SUSPENDED:
+        return TENANT_SUSPENDED
+    registered = directory.tenant_of(job.creator.principal)
+    if registered is None or registered.tenant_id != job.tenant_id:
+        return PRINCIPAL_REMOVED
+    return Caller(tenant, job.creator.principal, job.creator.arn, job.source)

@@ -1,0 +1,173 @@
+"""A job's items are done once each, whoever works at it and whatever stops it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hourbell.domain.definition import (
+    ScheduleState,
+)
+from hourbell.domain.errors import Transient
+from hourbell.domain.job import JobState, Progress
+from hourbell.usecases.jobs import cancel_job, resume_job
+
+from tests.unit.usecases.faults import Crash
+from tests.unit.usecases.hooks import Moment
+from tests.unit.usecases.jobs import (
+    MOST_CALLS,
+    PORTS,
+    ann_world,
+    begin_create,
+    begin_pause,
+    begin_walk,
+    made,
+    new,
+    outcomes,
+    run,
+    start,
+    states,
+    stored,
+    targets,
+    watched,
+)
+from tests.unit.usecases.world import MINUTE, SECOND, START, World
+
+
+def crash() -> None:
+    raise Crash
+
+
+def at(world: World, nth: int, action: Callable[[], None], *, after: bool) -> Any:
+    """Return a moment and the workshop whose calls it counts."""
+    moment = Moment(nth, after, action)
+    ports = {name: moment.wrap(getattr(world, name)) for name in PORTS}
+    return moment, watched(world, ports)
+
+
+BEGINNINGS = {
+    "create": (begin_create, "CREATED", ScheduleState.ACTIVE),
+    "pause": (begin_pause, "CHANGED", ScheduleState.PAUSED),
+    "walk": (begin_walk, "CHANGED", ScheduleState.CANCELED),
+}
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("kind", BEGINNINGS)
+def test_a_crash_at_any_call_loses_nothing_and_tells_the_same(
+    kind: str, after: bool
+) -> None:
+    begin, outcome, state = BEGINNINGS[kind]
+    for nth in range(1, MOST_CALLS):
+        world = ann_world()
+        job = begin(world)
+        moment, shop = at(world, nth, crash, after=after)
+        try:
+            run(world, job, shop)
+        except Crash:
+            world.clock.advance(SECOND)
+            run(world, job)
+        done = stored(world, job)
+        assert (done.state, done.progress) == (JobState.SUCCEEDED, Progress(3, 3))
+        assert outcomes(world, job) == [outcome] * 3
+        assert sorted(states(world).values()) == [state] * 3
+        if not moment.reached:
+            break
+    assert 15 < nth < MOST_CALLS - 1
+
+
+@pytest.mark.parametrize("kind", BEGINNINGS)
+def test_of_two_workers_one_loses_and_nothing_is_counted_twice(kind: str) -> None:
+    begin, outcome, _ = BEGINNINGS[kind]
+    for nth in range(1, MOST_CALLS):
+        world = ann_world()
+        job = begin(world)
+        moment, shop = at(world, nth, lambda: None, after=False)
+        moment.action = lambda w=world, j=job: run(w, j)
+        run(world, job, shop)
+        done = stored(world, job)
+        assert (done.state, done.progress) == (JobState.SUCCEEDED, Progress(3, 3))
+        assert outcomes(world, job) == [outcome] * 3
+        if not moment.reached:
+            break
+    assert 15 < nth < MOST_CALLS - 1
+
+
+@pytest.mark.parametrize("kind", BEGINNINGS)
+def test_a_cancel_at_any_call_keeps_what_is_done_and_a_resume_does_the_rest(
+    kind: str,
+) -> None:
+    begin, outcome, _ = BEGINNINGS[kind]
+    seen = set()
+    for nth in range(1, MOST_CALLS):
+        world = ann_world()
+        job = begin(world)
+        moment, shop = at(world, nth, lambda: None, after=False)
+        moment.action = lambda w=world, j=job: cancel_job(
+            w.jobs, "acme", j.job_id, START
+        )
+        run(world, job, shop)
+        if not moment.reached:
+            break
+        stopped = stored(world, job)
+        seen.add(stopped.progress.done)
+        assert stopped.state is JobState.CANCELED
+        assert outcomes(world, job) == [outcome] * stopped.progress.done
+        changed = [
+            version for version in world.store.versions.values()
+            if version.source == job.source
+        ]  # fmt: skip
+        assert len(changed) == stopped.progress.done
+        world.job_queue.take()
+        resume_job(world.office, "acme", job.job_id, START)
+        assert world.job_queue.take() == [job.job_id]
+        run(world, job)
+        assert stored(world, job).state is JobState.SUCCEEDED
+        assert outcomes(world, job) == [outcome] * 3
+    assert seen == {0, 1, 2, 3}
+
+
+def test_a_transient_error_of_an_item_keeps_what_was_done_before_it() -> None:
+    world = ann_world()
+    ids = made(world, 4)
+
+    class Slow:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(world.schedules, name)
+
+        def find(self, schedule_id: str) -> Any:
+            if schedule_id == ids[2]:
+                raise Transient
+            return world.schedules.find(schedule_id)
+
+    job = start(world, "pause", targets(ids))
+    for _ in range(2):
+        with pytest.raises(Transient):
+            run(world, job, watched(world, {"schedules": Slow()}))
+        assert stored(world, job).progress == Progress(4, 2)
+        assert stored(world, job).state is JobState.RUNNING
+    run(world, job)
+    assert outcomes(world, job) == ["CHANGED"] * 4
+
+
+def test_when_time_is_up_the_job_is_saved_and_enqueued_again() -> None:
+    world = ann_world()
+    job = start(world, "create", [new(f"bell-{n}") for n in range(30)])
+    world.job_queue.take()
+    # The deadline passes while the fourth item is done.
+    moment, shop = at(world, 25, lambda: None, after=True)
+    moment.action = lambda: world.clock.advance(MINUTE)
+    report = run(world, job, shop)
+    assert report.requeued
+    assert world.job_queue.take() == [job.job_id]
+    done = stored(world, job).progress.done
+    assert 0 < done < 25
+    run(world, job)
+    assert outcomes(world, job) == ["CREATED"] * 30
+
+
+def test_beyond_its_time_no_item_is_begun() -> None:
+    world = ann_world()
+    job = begin_create(world)
+    report = run(world, job, seconds=0)
+    assert (report.requeued, report.results) == (True, [])
+    assert not world.store.schedules
