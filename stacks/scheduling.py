@@ -1,4 +1,4 @@
-"""HourbellScheduling: the tick, the materializers, the relay, the worker of jobs."""
+"""HourbellScheduling: the tick, the materializers, the relay, the job worker."""
 
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_events as events

@@ -21,6 +21,8 @@ from hourbell.usecases.run_job import JobReport, run_job
 
 # What the item that is begun last may take, and writing its result down.
 MARGIN = timedelta(seconds=20)
+# An item without answer has so many tries, each after the queue's visibility.
+TRIES = 5
 
 logger = Logger()
 metrics = Metrics()
@@ -43,6 +45,8 @@ def handler(
 def work_at(record: SQSRecord, lambda_context: LambdaContext) -> None:
     """Work at one job until it is done or the function's time is nearly over.
 
+    An item that never gets an answer is refused at last, and stops no other.
+
     Raises:
         Transient: a store or queue did not answer; SQS brings the job again.
     """
@@ -50,7 +54,8 @@ def work_at(record: SQSRecord, lambda_context: LambdaContext) -> None:
     job_id = decode_job(record.body)
     remaining = timedelta(milliseconds=lambda_context.get_remaining_time_in_millis())
     deadline = shop.clock.now() + remaining - MARGIN
-    report = run_job(shop, job_id, deadline=deadline)
+    tried = int(record.attributes.approximate_receive_count)
+    report = run_job(shop, job_id, deadline=deadline, gives_up=tried >= TRIES)
     _measure(report)
     for fault in report.faults:
         logger.error("an item of a job broke", job_id=job_id, exc_info=fault)

@@ -1,4 +1,4 @@
-"""The handler of the worker of jobs."""
+"""The handler of the job worker."""
 
 from typing import Any
 
@@ -84,6 +84,26 @@ def test_an_item_that_breaks_is_told_to_the_log(
     broken = [line for line in log.lines if line["level"] == "ERROR"]
     assert [line["job_id"] for line in broken] == [job.job_id] * 3
     assert "refused by the table" in broken[0]["exception"]
+
+
+def test_what_never_answers_is_given_up_after_five_tries(
+    world: World, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise Transient
+
+    world.job_queue.take()
+    monkeypatch.setattr(world.schedules, "create", fail)
+    event = order(job)
+    for tries in range(1, 5):
+        event["Records"][0]["attributes"]["ApproximateReceiveCount"] = str(tries)
+        answer = handler(event, Context())
+        assert answer == {"batchItemFailures": [{"itemIdentifier": "m0"}]}
+        assert outcomes(world, job) == []
+    event["Records"][0]["attributes"]["ApproximateReceiveCount"] = "5"
+    assert handler(event, Context()) == {"batchItemFailures": []}
+    assert outcomes(world, job) == ["REFUSED"]
+    assert world.job_queue.take() == [job.job_id]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Any
 from hourbell.domain.definition import (
     NewSchedule,
     ScheduleState,
+    TenantState,
 )
 from hourbell.domain.job import Job, Operation, Target
 from hourbell.domain.schedule import Timing
@@ -52,10 +53,14 @@ def targets(ids: list[str]) -> list[Target]:
 
 
 def run(
-    world: World, job: Job, shop: Workshop | None = None, seconds: int = 30
+    world: World,
+    job: Job,
+    shop: Workshop | None = None,
+    seconds: int = 30,
+    **more: bool,
 ) -> JobReport:
     deadline = world.clock.now() + seconds * SECOND
-    return run_job(shop or world.workshop, job.job_id, deadline=deadline)
+    return run_job(shop or world.workshop, job.job_id, deadline=deadline, **more)
 
 
 def stored(world: World, job: Job) -> Job:
@@ -100,3 +105,8 @@ def begin_pause(world: World) -> Job:
 def begin_walk(world: World) -> Job:
     made(world, 3, tags={"team": "ops"})
     return start(world, "cancel", tags={"team": "ops"})
+
+
+def suspend(world: World, state: TenantState = TenantState.SUSPENDED) -> None:
+    tenant = world.store.tenants["acme"]
+    world.store.tenants["acme"] = replace(tenant, state=state)

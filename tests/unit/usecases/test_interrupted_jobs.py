@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hourbell.domain.definition import (
     ScheduleState,
+    TenantState,
 )
 from hourbell.domain.errors import Transient
 from hourbell.domain.job import JobState, Progress
@@ -27,6 +28,7 @@ from tests.unit.usecases.jobs import (
     start,
     states,
     stored,
+    suspend,
     targets,
     watched,
 )
@@ -126,7 +128,7 @@ def test_a_cancel_at_any_call_keeps_what_is_done_and_a_resume_does_the_rest(
     assert seen == {0, 1, 2, 3}
 
 
-def test_a_transient_error_of_an_item_keeps_what_was_done_before_it() -> None:
+def test_an_item_without_answer_has_tries_of_its_own_and_then_is_refused() -> None:
     world = ann_world()
     ids = made(world, 4)
 
@@ -140,13 +142,70 @@ def test_a_transient_error_of_an_item_keeps_what_was_done_before_it() -> None:
             return world.schedules.find(schedule_id)
 
     job = start(world, "pause", targets(ids))
+    world.job_queue.take()
+    slow = watched(world, {"schedules": Slow()})
+    first = run(world, job, slow)
+    assert (first.requeued, len(first.results)) == (True, 2)
+    assert world.job_queue.take() == [job.job_id]
     for _ in range(2):
         with pytest.raises(Transient):
-            run(world, job, watched(world, {"schedules": Slow()}))
+            run(world, job, slow)
         assert stored(world, job).progress == Progress(4, 2)
         assert stored(world, job).state is JobState.RUNNING
+    last = run(world, job, slow, gives_up=True)
+    assert (last.requeued, len(last.results)) == (True, 1)
+    assert world.job_queue.take() == [job.job_id]
+    run(world, job, slow)
+    assert outcomes(world, job) == ["CHANGED", "CHANGED", "REFUSED", "CHANGED"]
+    refusal = world.store.job_results[job.job_id][2].refusal
+    assert refusal is not None
+    assert (refusal.status, refusal.code) == (503, "unavailable")
+
+
+@pytest.mark.parametrize("gives_up", [False, True])
+def test_an_item_that_begins_a_later_chunk_gets_a_call_of_its_own_too(
+    *, gives_up: bool
+) -> None:
+    world = ann_world()
+    ids = made(world, 26)
+
+    class Slow:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(world.schedules, name)
+
+        def find(self, schedule_id: str) -> Any:
+            if schedule_id == ids[25]:
+                raise Transient
+            return world.schedules.find(schedule_id)
+
+    job = start(world, "pause", targets(ids))
+    slow = watched(world, {"schedules": Slow()})
+    report = run(world, job, slow, gives_up=gives_up)
+    assert (report.requeued, len(report.results)) == (True, 25)
+    with pytest.raises(Transient):
+        run(world, job, slow)
     run(world, job)
-    assert outcomes(world, job) == ["CHANGED"] * 4
+    assert outcomes(world, job) == ["CHANGED"] * 26
+
+
+def test_a_suspension_ends_a_job_between_two_chunks() -> None:
+    done_before = set()
+    for nth in range(1, MOST_CALLS, 10):
+        world = ann_world()
+        job = start(world, "create", [new(f"bell-{n}") for n in range(60)])
+        moment, shop = at(world, nth, lambda: None, after=True)
+        moment.action = lambda w=world: suspend(w)
+        run(world, job, shop)
+        if stored(world, job).state is JobState.SUCCEEDED:
+            break
+        assert stored(world, job).failure == "tenant_suspended"
+        done_before.add(stored(world, job).progress.done)
+        assert len(world.store.schedules) == stored(world, job).progress.done
+        suspend(world, TenantState.ACTIVE)
+        resume_job(world.office, "acme", job.job_id, START)
+        run(world, job)
+        assert outcomes(world, job) == ["CREATED"] * 60
+    assert done_before == {0, 25, 50}
 
 
 def test_when_time_is_up_the_job_is_saved_and_enqueued_again() -> None:

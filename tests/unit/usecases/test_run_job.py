@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hourbell.domain.definition import (
     ScheduleState,
-    TenantState,
     Tier,
     VersionRef,
 )
@@ -29,16 +28,12 @@ from tests.unit.usecases.jobs import (
     start,
     states,
     stored,
+    suspend,
     targets,
     watched,
 )
 from tests.unit.usecases.test_change_schedule import caller
 from tests.unit.usecases.world import START, World
-
-
-def suspend(world: World) -> None:
-    tenant = world.store.tenants["acme"]
-    world.store.tenants["acme"] = replace(tenant, state=TenantState.SUSPENDED)
 
 
 def test_creates_are_done_in_chunks_and_as_the_creator() -> None:
@@ -164,6 +159,15 @@ def test_a_walk_takes_those_with_all_tags_and_no_canceled_ones() -> None:
     assert paused == {f"both-{n:03}" for n in range(130)}
     names = [each.name for each in world.store.job_results[job.job_id]]
     assert sorted(str(name) for name in names) == sorted(paused)
+
+
+def test_a_walk_does_not_take_a_key_for_a_part_of_a_value() -> None:
+    world = ann_world()
+    made(world, 1, tags={"team:dev": "ops"})
+    job = start(world, "cancel", tags={"team": "dev:ops"})
+    run(world, job)
+    assert stored(world, job).progress == Progress(0)
+    assert states(world) == {"bell-000": ScheduleState.ACTIVE}
 
 
 def test_a_walk_that_finds_nothing_is_done() -> None:

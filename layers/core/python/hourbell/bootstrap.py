@@ -347,7 +347,7 @@ def relay_ports() -> RelayPorts:
 
 @cache
 def job_ports() -> JobPorts:
-    """Make the ports of the worker of jobs.
+    """Make the ports of the job worker.
 
     Raises:
         SettingsError: the environment lacks something.

@@ -14,10 +14,9 @@ from hourbell.api import (
 )
 
 ROUTERS: Final[tuple[Router, ...]] = (
-    # Before the routes whose parameter `batch` could be.
-    job_routes.router,
     schedule_routes.router,
     schedule_change_routes.router,
+    job_routes.router,
     handler_routes.router,
     usage_routes.router,
     tenant_routes.router,

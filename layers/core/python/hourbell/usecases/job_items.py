@@ -10,6 +10,7 @@ from hourbell.domain.errors import (
     Conflict,
     HourbellError,
     InvalidInput,
+    Transient,
 )
 from hourbell.domain.job import Job, Operation, Outcome, Refusal, Result, Target
 from hourbell.usecases import change_schedule
@@ -82,14 +83,15 @@ def refusal_of(error: HourbellError) -> Refusal:
     return Refusal(error.status, code, error.message, findings, error.members)
 
 
-def broken_result(job: Job, index: int, item: JobItem) -> Result:
-    """Return the result of an item that failed for a reason of ours."""
-    refusal = Refusal(
-        HourbellError.status,
-        HourbellError.default_code,
-        "Something went wrong on our side.",
-    )
-    return _refused(job, index, item, refusal)
+def failed_result(job: Job, index: int, item: JobItem, *, answered: bool) -> Result:
+    """Return the result of an item that failed for a reason of ours.
+
+    Why is for our own log. Without an answer it may, or may not, have been done.
+    """
+    kind, message = HourbellError, "Something went wrong on our side."
+    if not answered:
+        kind, message = Transient, "A dependency did not answer, however often asked."
+    return _refused(job, index, item, Refusal(kind.status, kind.default_code, message))
 
 
 def _create(

@@ -9,7 +9,7 @@ from hourbell.domain.definition import ScheduleState, TenantState
 from hourbell.domain.errors import Permanent, Transient
 from hourbell.domain.job import CHUNK, Job, JobState, Progress, Result, Target, Walk
 from hourbell.usecases.identify import Caller
-from hourbell.usecases.job_items import Bench, broken_result, do_item
+from hourbell.usecases.job_items import Bench, do_item, failed_result
 from hourbell.usecases.job_ports import JobItem, JobQueue, Jobs
 from hourbell.usecases.list_schedules import Filter, list_schedules
 from hourbell.usecases.ports import Clock, Directory, Write
@@ -38,7 +38,8 @@ class JobReport:
         state: the job's afterwards; None when there is no such job.
         results: what became of the items that this call wrote down.
         begun: whether there was something to do for it.
-        requeued: whether time was up, and another call is to go on.
+        requeued: whether another call is to go on: time was up, or an item had no
+            answer.
         faults: errors of our own code, each of which cost one item.
     """
 
@@ -49,7 +50,9 @@ class JobReport:
     faults: list[Exception] = field(default_factory=list)
 
 
-def run_job(shop: Workshop, job_id: str, *, deadline: datetime) -> JobReport:
+def run_job(
+    shop: Workshop, job_id: str, *, deadline: datetime, gives_up: bool = False
+) -> JobReport:
     """Do the items of a job, as its creator, from where its progress stands.
 
     Results and progress are written together, under the condition that nobody else
@@ -61,20 +64,36 @@ def run_job(shop: Workshop, job_id: str, *, deadline: datetime) -> JobReport:
         shop: the ports.
         job_id: which job.
         deadline: no further item is begun after it; the job is enqueued again.
+        gives_up: whether the first item is refused when it gets no answer, because
+            that was tried often enough; then others have their turn.
 
     Raises:
-        Transient: a store or queue did not answer, also for one of the items; what
-            was done before it is written down.
+        Transient: a store or queue did not answer, for the job or the first item of
+            the call. When it is another item's, what was done is written down and the
+            job enqueued again, so that each item has tries of its own.
     """
     report = JobReport()
     job = _begin(shop, report, job_id)
+    limits = _Limits(deadline, gives_up=gives_up)
     while job is not None and job.state is JobState.RUNNING:
-        if shop.clock.now() >= deadline:
-            shop.queue.put(job_id)
+        if report.requeued or shop.clock.now() >= deadline:
             report.requeued = True
+            shop.queue.put(job_id)
             break
-        job = _step(shop, report, job, deadline)
+        job = _step(shop, report, job, limits)
     return report
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """How long items are begun, and whether the first one's silence is an answer."""
+
+    deadline: datetime
+    gives_up: bool
+
+    def wait_for_first(self, report: JobReport, results: Sequence[Result]) -> bool:
+        """Whether an item without answer is the call's first, and to be waited for."""
+        return not (results or report.results or self.gives_up)
 
 
 def _begin(shop: Workshop, report: JobReport, job_id: str) -> Job | None:
@@ -90,9 +109,7 @@ def _begin(shop: Workshop, report: JobReport, job_id: str) -> Job | None:
     return job
 
 
-def _step(
-    shop: Workshop, report: JobReport, job: Job, deadline: datetime
-) -> Job | None:
+def _step(shop: Workshop, report: JobReport, job: Job, limits: _Limits) -> Job | None:
     """Do and write down one chunk; return the job after it, None when it was lost."""
     caller = _caller(shop.directory, job)
     if isinstance(caller, str):
@@ -110,14 +127,11 @@ def _step(
         return _walk_on(shop, report, job, job.walk)
     items = _next_items(shop, job)
     try:
-        results, failure = _do(shop, report, job, caller, items, deadline)
+        results = _do(shop, report, job, caller, items, limits)
     except _Overtaken:
         return None
     after = _after(job, items, results, shop.clock.now())
-    saved = _save(shop, report, after, results, before=job)
-    if failure is not None:
-        raise failure
-    return saved
+    return _save(shop, report, after, results, before=job)
 
 
 class _Overtaken(Exception):
@@ -130,31 +144,34 @@ def _do(
     job: Job,
     caller: Caller,
     items: Sequence[JobItem],
-    deadline: datetime,
-) -> tuple[tuple[Result, ...], Transient | None]:
+    limits: _Limits,
+) -> list[Result]:
     """Do items until there are no more, time is up, the job is stopped, or one fails.
 
     Raises:
         _Overtaken: another worker has the job.
-        Transient: of the first item; of a later one it is returned.
+        Transient: the first item got no answer.
     """
     results: list[Result] = []
     for item in items:
         now = shop.clock.now()
-        if results and (now >= deadline or _is_stopped(shop, job)):
+        if results and (now >= limits.deadline or _is_stopped(shop, job)):
             break
         so_far = replace(job, progress=job.progress.with_results(results))
         index = so_far.progress.done
         try:
             results.append(do_item(shop.bench, caller, so_far, index, item, now))
-        except Transient as error:
-            if not results:
+        except Transient:
+            if limits.wait_for_first(report, results):
                 raise
-            return tuple(results), error
+            if not (results or report.results):
+                results.append(failed_result(job, index, item, answered=False))
+            report.requeued = True
+            break
         except Exception as error:  # noqa: BLE001 - one faulty item must not stop the rest
             report.faults.append(error)
-            results.append(broken_result(job, index, item))
-    return tuple(results), None
+            results.append(failed_result(job, index, item, answered=True))
+    return results
 
 
 def _is_stopped(shop: Workshop, job: Job) -> bool:
@@ -260,7 +277,9 @@ def _walk_on(shop: Workshop, report: JobReport, job: Job, walk: Walk) -> Job | N
     rest = tuple(
         Target(entry.schedule_id, entry.name)
         for entry in page.entries
-        if entry.state is not ScheduleState.CANCELED
+        # The filter's texts are alike for ("a", "b:c") and ("a:b", "c").
+        if walk.tags.items() <= entry.tags.items()
+        and entry.state is not ScheduleState.CANCELED
     )
     walk = replace(walk, after=page.after, finished=page.after is None, rest=rest)
     moved = _moved(job, job.progress, walk, shop.clock.now())
