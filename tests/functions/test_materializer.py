@@ -12,6 +12,14 @@ from hourbell.usecases.ports import GroupWork
 from functions.materializer.handler import handler
 from tests.functions.conftest import Log, measured
 from tests.functions.events import Context, sqs_event
+from tests.unit.usecases.deferring import (
+    DAY,
+    HORIZON,
+    available,
+    deferred,
+    releases,
+    stored,
+)
 from tests.unit.usecases.world import SECOND, START, World
 
 
@@ -36,6 +44,25 @@ def test_the_ordered_groups_are_scanned(
     # The watermark stands two minutes behind the first row's creation.
     assert metrics["WatermarkAge"] == [120.0, 120.0]
     assert metrics["PassDuration"] == [0.0, 0.0]
+
+
+def test_what_is_deferred_and_released_is_counted(
+    world: World, log: Log, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = deferred(world)
+    world.clock.set(available(row) - HORIZON)
+    other = world.add(Timing("* * * * *"), window=DAY)
+    (dispatch,) = releases(world)
+    group = world.shard_map.group_of(dispatch.shard)
+    while world.shard_map.group_of(other.shard) != group:
+        other = world.add(Timing("* * * * *"), window=DAY)
+    handler(order(group), Context())
+    metrics = measured(capsys.readouterr().out)[()]
+    waiting = [r for r in world.rows(State.DEFERRED) if r.shard % 2 == group]
+    assert metrics["RecordsReleased"] == [1.0]
+    assert metrics["RowsDeferred"] == [float(len(waiting))]
+    assert len(waiting) >= 3
+    assert (log.lines[0]["released"], stored(world, row).state) == (1, "SCHEDULED")
 
 
 def test_a_group_that_another_holds_is_left_to_it(

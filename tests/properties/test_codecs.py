@@ -141,9 +141,9 @@ versions = st.builds(
     ends_at=optional_instant,
     ends_as=st.none() | st.sampled_from(ScheduleState),
 )
-dispatches = st.builds(
+handovers = st.builds(
     Dispatch,
-    kind=st.sampled_from(DispatchKind),
+    kind=st.just(DispatchKind.HANDOVER),
     schedule_id=ids,
     version=number,
     tenant_id=name,
@@ -153,6 +153,14 @@ dispatches = st.builds(
     state=st.sampled_from(DispatchState),
     expires_at=st.none() | whole_second,
 )
+releases = st.builds(
+    replace,
+    handovers,
+    kind=st.just(DispatchKind.RELEASE),
+    scheduled_for=whole_second,
+    run=st.none() | st.from_regex("[0-9a-f]{16}", fullmatch=True),
+)
+dispatches = handovers | releases
 tenants = st.builds(
     Tenant,
     name,

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from hourbell.domain.dispatch import Dispatch
 from hourbell.usecases.ports import (
     Change,
     DeliveryQueues,
@@ -72,6 +73,12 @@ class UnclearTimeline:
 
     def move(self, changes: Sequence[Change]) -> list[Write]:
         return self._write("move", changes, self._port.move)
+
+    def post(self, dispatches: Sequence[Dispatch]) -> list[Write]:
+        return self._write("post", dispatches, self._port.post)
+
+    def settle(self, dispatches: Sequence[Dispatch]) -> list[Write]:
+        return self._write("settle", dispatches, self._port.settle)
 
     def _write(
         self, name: str, things: Sequence[Any], write: Callable[..., list[Write]]

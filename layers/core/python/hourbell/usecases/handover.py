@@ -34,6 +34,9 @@ from hourbell.usecases.materialize import Plane, advance, canceling
 from hourbell.usecases.ports import Change, Clock, Write
 from hourbell.usecases.unsent import ending
 
+# What no relay has got hold of.
+WAITING = TRANSITIONS[Transition.WITHDRAW].sources
+
 # How far the clocks of two processes may be apart.
 CLOCK_SKEW = timedelta(seconds=2)
 
@@ -249,11 +252,19 @@ def _walk_back(
     rows: Mapping[RowKey, Occurrence],
     now: datetime,
 ) -> _Walk:
-    """Cancel the rows from the latest on, and stop at the first that stands."""
+    """Cancel the rows from the latest on, and stop at the first that stands.
+
+    A pause or a cancel leaves no time to anybody, so that what has not left for the
+    relay is canceled before a row that stands, too.
+    """
     canceled: list[Occurrence] = []
-    for row in reversed(list(rows.values())):
+    latest_first = iter(reversed(list(rows.values())))
+    for row in latest_first:
         left = _withdraw(plane, ended, row, now)
         if left is not None and left.state is not State.CANCELED:
+            for earlier in latest_first:
+                if ended.is_stopped and earlier.state in WAITING:
+                    _withdraw(plane, ended, earlier, now)
             return _walked(ended, left, canceled)
         canceled.append(row)
     return _walked(ended, None, canceled)
@@ -388,7 +399,8 @@ def _standing(
 def earlier_ahead(plane: Plane, ended: Version) -> list[Occurrence]:
     """Return the rows after a change that stand and are of versions before the ended.
 
-    There are some when changes follow each other within the horizon.
+    There are some when changes follow each other within the horizon. A pause or a
+    cancel lets none stand that no relay has got hold of.
 
     Args:
         plane: the ports.
@@ -399,7 +411,8 @@ def earlier_ahead(plane: Plane, ended: Version) -> list[Occurrence]:
         keys[:0] = _keys_ahead(plane, version, ended)
     found = plane.timeline.read(keys) if keys else {}
     rows = [found[key] for key in keys if key in found]
-    return [row for row in rows if row.state is not State.CANCELED]
+    over = {State.CANCELED} | (WAITING if ended.is_stopped else frozenset())
+    return [row for row in rows if row.state not in over]
 
 
 def _versions_ahead(plane: Plane, ended: Version) -> Iterator[Version]:

@@ -279,7 +279,8 @@ class Timeline(Protocol):
         """Make a transition and put the dispatch row, in one transaction.
 
         Returns:
-            APPLIED, or LOST when the state is none of the transition's sources.
+            APPLIED, or LOST when the state is none of the transition's sources or
+            there is a dispatch row under the key; then neither is done.
         """
         ...
 

@@ -1,7 +1,7 @@
 """Judge an occurrence that is about to be sent: does its version stand behind it?"""
 
 from hourbell.domain.definition import ScheduleState, Tracking, Version
-from hourbell.domain.occurrence import CancelReason, Occurrence
+from hourbell.domain.occurrence import CancelReason, Occurrence, State
 from hourbell.usecases.ports import Schedules
 from hourbell.usecases.version_reads import stopped_version
 
@@ -22,8 +22,8 @@ def objection_to_sending(
 
     What an UNTRACKED version has out of hand of the times after an edit stands, since
     its consumer could not tell a second id for the same time from the first. A pause
-    or a cancel stops what is unsent of the times up to it, of a TRACKED version
-    whatever is unsent, and what was asked for by hand before it.
+    or a cancel stops what is unsent of the times up to it, of a TRACKED version and of
+    what is DEFERRED whatever is unsent, and what was asked for by hand before it.
 
     Args:
         schedules: the version log.
@@ -48,8 +48,14 @@ def objection_to_sending(
 
 
 def _is_reached(row: Occurrence, version: Version, stopped: Version) -> bool:
+    # What is DEFERRED cannot have been sent, so there is no doubt about it.
+    certain = row.state is State.DEFERRED
     tracked = version.definition.tracking is Tracking.TRACKED
-    return tracked or (
-        stopped.ends_at is not None
-        and (row.asked_at or row.scheduled_for) <= stopped.ends_at
+    return (
+        certain
+        or tracked
+        or (
+            stopped.ends_at is not None
+            and (row.asked_at or row.scheduled_for) <= stopped.ends_at
+        )
     )

@@ -1,14 +1,18 @@
 """Reading versions so that one that cannot be read hides no other."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from hourbell.domain.definition import Version, VersionRef
 from hourbell.domain.errors import Permanent
 from hourbell.usecases.ports import Schedules
 
-# How many versions after a row's own are looked at for a pause or a cancel.
-MAX_SUCCESSORS = 100
+# How many versions after a row's own are looked at for a pause or a cancel: a
+# schedule may be edited every minute of the longest flexible window.
+MAX_SUCCESSORS = 2_000
+
+# The most that are read at once.
+_MAX_READ = 50
 
 
 def read_versions(
@@ -59,12 +63,29 @@ def stopped_version(
     Raises:
         Transient: the store did not answer.
     """
-    current: Version | None = version
-    for _ in range(MAX_SUCCESSORS):
-        if current is None or current.ends_at is None:
-            return None
-        if current.is_stopped and (since is None or current.ends_at >= since):
+    for current in _from(schedules, version):
+        if current.is_stopped and _is_since(current, since):
             return current
-        ref = VersionRef(current.schedule_id, current.version + 1)
-        current = read_versions(schedules, [ref], consistent=True)[0].get(ref)
     return None
+
+
+def _is_since(version: Version, since: datetime | None) -> bool:
+    """Whether a version ended at an instant or later; whenever, if that is None."""
+    return since is None or (version.ends_at is not None and version.ends_at >= since)
+
+
+def _from(schedules: Schedules, version: Version) -> Iterator[Version]:
+    """Yield a version and its successors, reading more of them at a time."""
+    yield version
+    after, count = version.version, 1
+    is_last = version.ends_at is None
+    while not is_last and after < version.version + MAX_SUCCESSORS:
+        numbers = range(after + 1, after + 1 + count)
+        refs = [VersionRef(version.schedule_id, number) for number in numbers]
+        found, _ = read_versions(schedules, refs, consistent=True)
+        for successor in map(found.get, refs):
+            if successor is None:
+                return
+            yield successor
+            is_last = successor.ends_at is None
+        after, count = after + count, min(2 * count, _MAX_READ)

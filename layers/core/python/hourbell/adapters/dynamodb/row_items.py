@@ -116,7 +116,7 @@ def decode_dispatch(item: Mapping[str, Any]) -> Dispatch:
     try:
         values = decode(DispatchItem, item)
         instant, schedule_id, version, kind, *target = sort.split("#")
-        scheduled_for, run = _target_of(target)
+        scheduled_for, run = _target_of(DispatchKind(kind), target)
         return Dispatch(
             kind=DispatchKind(kind),
             schedule_id=schedule_id,
@@ -134,9 +134,11 @@ def decode_dispatch(item: Mapping[str, Any]) -> Dispatch:
         raise _unreadable(partition, sort) from error
 
 
-def _target_of(parts: Sequence[str]) -> tuple[datetime | None, str | None]:
+def _target_of(
+    kind: DispatchKind, parts: Sequence[str]
+) -> tuple[datetime | None, str | None]:
     """Return the time and the run of the occurrence that a dispatch row points at."""
-    if not parts:
+    if not parts and kind is not DispatchKind.RELEASE:
         return None, None
     instant, *run = parts
     return parse_compact(instant), _run_of(run)
