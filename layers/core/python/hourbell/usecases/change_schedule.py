@@ -22,7 +22,8 @@ from hourbell.domain.instants import floor_minute
 from hourbell.domain.policies import WATERMARK_LAG
 from hourbell.domain.schedule import anchored, validate
 from hourbell.domain.zones import TZDB_VERSION
-from hourbell.usecases.handover import earlier_ahead, finish_handover, settle
+from hourbell.usecases.earlier_ahead import earlier_ahead
+from hourbell.usecases.handover import finish_handover, settle
 from hourbell.usecases.identify import Caller
 from hourbell.usecases.materialize import Plane
 from hourbell.usecases.ports import Clock, ShardGroups, Succession, Write
