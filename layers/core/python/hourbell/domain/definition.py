@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from hourbell.domain.misfire import USUAL_MISFIRE, Misfire
 from hourbell.domain.occurrence import Lane
 from hourbell.domain.schedule import Timing
 
@@ -68,11 +69,14 @@ class Quotas:
         schedules: how many ACTIVE and PAUSED schedules; never exceeded.
         payload_bytes: the largest payload, as JSON text.
         min_interval_seconds: the least time between two times of one schedule.
+        catch_up_per_minute: how many overdue occurrences of one schedule a minute
+            may run.
     """
 
     schedules: int = 5_000
     payload_bytes: int = 65_536
     min_interval_seconds: int = 60
+    catch_up_per_minute: int = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +132,7 @@ class Definition:
     payload_json: str = "null"
     tracking: Tracking = Tracking.UNTRACKED
     flexible_window_seconds: int = 0
+    misfire: Misfire = USUAL_MISFIRE
 
     @property
     def lane(self) -> Lane:

@@ -13,6 +13,7 @@ from typing import Final
 
 from hourbell.domain.errors import InvalidInput
 from hourbell.domain.instants import compact_instant, parse_compact
+from hourbell.domain.misfire import Decision
 
 _OCCURRENCE_ID: Final = re.compile(
     r"(sch[0-9a-z]{26})\.v([1-9][0-9]{0,9})\.(\d{8}T\d{6}Z)(?:\.r([0-9a-f]{16}))?",
@@ -81,6 +82,7 @@ class Transition(StrEnum):
     RECALL = "recall"
     REFUSE = "refuse"
     DEFER = "defer"
+    MISS = "miss"
     RELEASE = "release"
     BACKFILL = "backfill"
 
@@ -116,6 +118,12 @@ TRANSITIONS: dict[Transition, Move] = {
         frozenset({State.PLANNED}),
         State.DEFERRED,
         ("available_at", "lane", "queue", "misfire"),
+    ),
+    # Reached too late for its policy.
+    Transition.MISS: Move(
+        frozenset({State.PLANNED}),
+        State.MISSED,
+        ("reason", "finished_at", "expires_at", "misfire"),
     ),
     Transition.RELEASE: Move(
         frozenset({State.DEFERRED}), State.SCHEDULED, ("scheduled_at",)
@@ -204,6 +212,8 @@ class Occurrence:
         run: 16 hexadecimal characters that tell a manual run from others; None for
             what a rule produced.
         backfilled_at: when a backfill asked for it; None for all others.
+        decision: of a gap row, what becomes of the overdue time before it and of
+            those that it covers; None for all others.
     """
 
     schedule_id: str
@@ -228,6 +238,7 @@ class Occurrence:
     expires_at: datetime | None = None
     run: str | None = None
     backfilled_at: datetime | None = None
+    decision: Decision | None = None
 
     @property
     def asked_at(self) -> datetime | None:
@@ -256,6 +267,11 @@ class Occurrence:
     def is_open(self) -> bool:
         """Whether the row holds the watermark back."""
         return self.state in OPEN
+
+    def covers(self, instant: datetime) -> bool:
+        """Whether it is a gap row that speaks for a time without a row."""
+        decision = self.decision
+        return decision is not None and self.scheduled_for <= instant <= decision.last
 
 
 def occurrence_id(

@@ -1,33 +1,28 @@
 """Turn planned rows into outbox records, each after its next time is planned."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
+from itertools import accumulate
 from operator import add, attrgetter
+from typing import Final
 
-from hourbell.domain.definition import (
-    Handler,
-    Tenant,
-    Version,
-    VersionRef,
-)
+from hourbell.domain.definition import Handler, Tenant, Version, VersionRef
 from hourbell.domain.dispatch import Dispatch, release_due, release_of
 from hourbell.domain.errors import InvalidInput
 from hourbell.domain.occurrence import (
     CancelReason,
     Occurrence,
+    RowKey,
     State,
     Transition,
-    jitter_seconds,
 )
-from hourbell.domain.policies import expires_at, is_deferred, is_misfire
+from hourbell.domain.policies import expires_at
 from hourbell.domain.routing import queue_key
-from hourbell.domain.schedule import matches, next_planned
 from hourbell.domain.shards import ShardMap
-from hourbell.domain.zones import TZDB_VERSION
+from hourbell.usecases.judging import Bench, Case, judge, leaving, objection
 from hourbell.usecases.ports import Change, Directory, Schedules, Timeline, Write
-from hourbell.usecases.unsent import ending
-from hourbell.usecases.version_reads import read_versions, stopped_version
+from hourbell.usecases.version_reads import read_versions
 
 # The most rows that one call takes through the steps. What is left stays PLANNED
 # and is found by the next pass.
@@ -62,7 +57,9 @@ class Tally:
         unknown: rows whose writes got no clear answer, or whose tenant or handler
             was not found; they are still PLANNED and come up again.
         canceled: rows that their version does not own or produce.
-        misfires: scheduled rows that were reached after the misfire threshold.
+        misfires: overdue rows that run all the same.
+        missed: overdue rows that do not run.
+        gaps: gap rows that were worked off.
         held: rows that a handover under way has yet to decide.
         faulty: rows whose version cannot be read or does not make sense to this
             release, such as one in a zone that is gone; they are left alone.
@@ -76,6 +73,8 @@ class Tally:
     unknown: int = 0
     canceled: int = 0
     misfires: int = 0
+    missed: int = 0
+    gaps: int = 0
     held: int = 0
     faulty: int = 0
 
@@ -84,24 +83,9 @@ class Tally:
         return Tally(*map(add, _counts(self), _counts(other)))
 
 
-# Verdicts after which a version has no further time.
-_ENDED = frozenset(
-    {CancelReason.SUPERSEDED, CancelReason.PAUSED, CancelReason.CANCELED}
-)
-
 _counts = attrgetter(*(field.name for field in fields(Tally)))
 
 NOTHING = Tally()
-
-
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """A planned row, the version it names, and the time that follows it."""
-
-    row: Occurrence
-    version: Version | None
-    following: Occurrence | None
-    verdict: CancelReason | None
 
 
 def advance(
@@ -133,13 +117,14 @@ def advance(
     due = now + plane.horizon
     tally = NOTHING
     budget = MAX_ROWS
-    frontier = _due(rows, due)[:budget]
+    frontier = _due(rows, due)
     while frontier:
-        budget -= len(frontier)
-        followers, done = _step(plane, frontier, now)
+        taken = _affordable(frontier, budget)
+        budget -= sum(map(_weight, taken))
+        followers, done = _step(plane, taken, now)
         tally += done
-        frontier = _due(followers, due)[:budget]
-        if is_over():
+        frontier = _due(followers, due)
+        if budget <= 0 or is_over():
             break
     return tally
 
@@ -150,27 +135,48 @@ def _due(rows: Iterable[Occurrence], until: datetime) -> list[Occurrence]:
     return sorted(taken, key=lambda row: row.scheduled_for)
 
 
+def _weight(row: Occurrence) -> int:
+    """Return how many rows a row stands for: of a gap row, what it lets run too."""
+    return 1 if row.decision is None else 1 + row.decision.runs
+
+
+def _affordable(rows: Sequence[Occurrence], budget: int) -> list[Occurrence]:
+    """Return the first rows that a budget allows, and at least one."""
+    weights = accumulate(map(_weight, rows))
+    return [
+        row
+        for place, (row, weight) in enumerate(zip(rows, weights, strict=True))
+        if place == 0 or weight <= budget
+    ]
+
+
 def _step(
     plane: Plane, rows: Sequence[Occurrence], now: datetime
 ) -> tuple[list[Occurrence], Tally]:
     """Take rows through both writes; return the next rows inserted, and the tally."""
     versions, faulty = _versions_of(plane, rows)
     routes = _routes_of(plane, versions.values())
-    judged = [
-        _judged(plane, row, versions.get(_ref(row)), now)
-        for row in rows
-        if _ref(row) not in faulty
-    ]
-    cases = [case for case in judged if case is not None]
-    routed = [case for case in cases if case.version is None or case.version in routes]
-    free = [case for case in routed if not _is_held(case)]
-    apart = Tally(
-        unknown=len(cases) - len(routed),
-        held=len(routed) - len(free),
-        faulty=len(rows) - len(cases),
+    cases: list[Case] = []
+    counts = {"unknown": 0, "held": 0, "faulty": 0}
+    for row in rows:
+        version = versions.get(_ref(row))
+        if _ref(row) in faulty:
+            counts["faulty"] += 1
+        elif version is None:
+            cases.append(Case(row, None, CancelReason.ORPHANED))
+        elif version.holds(row.scheduled_for):
+            counts["held"] += 1
+        elif version not in routes:
+            counts["unknown"] += 1
+        else:
+            try:
+                cases.append(judge(routes.bench(plane, version, now), row, version))
+            except InvalidInput:
+                counts["faulty"] += 1
+    followers, standing, planned = _plan_next(plane, cases, now)
+    return followers, (
+        Tally(**counts) + planned + _leave_planned(plane, standing, routes, now)
     )
-    followers, standing, planned = _plan_next(plane, free)
-    return followers, apart + planned + _leave_planned(plane, standing, routes, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +191,17 @@ class _Routes:
             self.handlers
         )
 
-    def queue_of(self, version: Version) -> str:
-        """Return the key of the queue that a version's messages go to."""
-        tier = self.tenants[version.tenant_id].tier
+    def bench(self, plane: Plane, version: Version, now: datetime) -> Bench:
+        """Return what judging a row of a version needs."""
+        tenant = self.tenants[version.tenant_id]
         handler = self.handlers[_handler_ref(version)]
-        return queue_key(tier, handler, version.definition.lane)
+        return Bench(
+            plane.schedules,
+            plane.shard_map,
+            lambda lane: queue_key(tenant.tier, handler, lane),
+            tenant.quotas.catch_up_per_minute,
+            now,
+        )
 
 
 def _handler_ref(version: Version) -> tuple[str, str]:
@@ -202,11 +214,6 @@ def _routes_of(plane: Plane, versions: Iterable[Version]) -> _Routes:
         plane.directory.tenants({version.tenant_id for version in named}),
         plane.directory.named_handlers({_handler_ref(version) for version in named}),
     )
-
-
-def _is_held(case: "_Case") -> bool:
-    version = case.version
-    return version is not None and version.holds(case.row.scheduled_for)
 
 
 def _ref(row: Occurrence) -> VersionRef:
@@ -239,133 +246,74 @@ def _is_doubtful(row: Occurrence, version: Version) -> bool:
         return True
 
 
-def objection(row: Occurrence, version: Version) -> CancelReason | None:
-    """Return why a version does not stand behind an unsent row; None when it does.
-
-    A row planned by another release of the zone database is not judged by this one.
-    """
-    if version.is_stopped or not version.owns(row.scheduled_for):
-        return ending(version)
-    same_rules = row.tzdb == TZDB_VERSION
-    if same_rules and not matches(version.definition.timing, row.scheduled_for):
-        return CancelReason.REPLANNED
-    return None
-
-
-def _judged(
-    plane: Plane, row: Occurrence, version: Version | None, now: datetime
-) -> _Case | None:
-    """Judge a row; None when its version or rules make no sense to this release."""
-    try:
-        return _stopped_later(plane, _judge(plane, row, version, now))
-    except InvalidInput:
-        return None
-
-
-def _stopped_later(plane: Plane, case: _Case) -> _Case:
-    """Cancel what an edit left to its version when a later change stopped it all."""
-    version = case.version
-    if version is None or case.verdict is not None or version.effective_to is None:
-        return case
-    stopped = stopped_version(plane.schedules, version)
-    if stopped is None:
-        return case
-    return _Case(case.row, version, None, ending(stopped))
-
-
-def _judge(
-    plane: Plane, row: Occurrence, version: Version | None, now: datetime
-) -> _Case:
-    """Decide whether a row runs, and which row follows it.
-
-    A row that its rule no longer produces is still the cursor of its version, so it
-    too is followed by the next time that the version owns. Of a version that has ended
-    before the row's time, or was stopped, nothing follows.
-    """
-    if version is None:
-        return _Case(row, None, None, CancelReason.ORPHANED)
-    verdict = objection(row, version)
-    if verdict in _ENDED:
-        return _Case(row, version, None, verdict)
-    following = None
-    ahead = next_planned(version.definition.timing, row.scheduled_for, row.sequence)
-    if ahead is not None and version.owns(ahead[0]):
-        instant, sequence = ahead
-        following = Occurrence(
-            schedule_id=row.schedule_id,
-            version=row.version,
-            scheduled_for=instant,
-            shard=plane.shard_map.shard_of(row.schedule_id, instant),
-            tenant_id=row.tenant_id,
-            sequence=sequence,
-            tzdb=TZDB_VERSION,
-            planned_at=now,
-        )
-    return _Case(row, version, following, verdict)
-
-
 def _plan_next(
-    plane: Plane, cases: Sequence[_Case]
-) -> tuple[list[Occurrence], list[_Case], Tally]:
-    """Insert the following rows; return the new ones, the cases that may go on."""
-    wanted = [case.following for case in cases if case.following is not None]
-    answers = plane.timeline.plan(wanted)
-    inserted, unclear, existed = [], set(), 0
-    for row, answer in zip(wanted, answers, strict=True):
-        if answer is Write.APPLIED:
-            inserted.append(row)
-        elif answer is Write.UNKNOWN:
-            unclear.add(row.key)
-        else:
-            existed += 1
-    standing = [
-        case
-        for case in cases
-        if case.following is None or case.following.key not in unclear
-    ]
+    plane: Plane, cases: Sequence[Case], now: datetime
+) -> tuple[list[Occurrence], list[Case], Tally]:
+    """Insert what must stand before rows leave PLANNED.
+
+    Returns:
+        the planned rows that are new, and the cases that may go on: where another row
+        stood in the place of a case's cursor, as that one decides.
+    """
+    wanted = {row.key: row for case in cases for row in case.ahead}
+    unclear = _post_releases(plane, wanted.values(), now)
+    free = [row for key, row in wanted.items() if key not in unclear]
+    answers = {
+        row.key: answer
+        for row, answer in zip(free, plane.timeline.plan(free), strict=True)
+    }
+    unclear |= {key for key, answer in answers.items() if answer is Write.UNKNOWN}
+    inserted = [row for row in free if answers[row.key] is Write.APPLIED]
+    existing = [key for key, answer in answers.items() if answer is Write.EXISTS]
+    ready = [case for case in cases if not unclear & {row.key for row in case.ahead}]
+    standing = _obeying(plane, ready, answers)
     stuck = len(cases) - len(standing)
-    return inserted, standing, Tally(len(inserted), existed, unknown=stuck)
+    planned = [row for row in inserted if row.state is State.PLANNED]
+    caught_up = len(inserted) - len(planned)
+    tally = Tally(len(planned), len(existing), unknown=stuck, misfires=caught_up)
+    return planned, standing, tally
 
 
-def _leave_planned(
-    plane: Plane,
-    cases: Sequence[_Case],
-    routes: _Routes,
-    now: datetime,
-) -> Tally:
-    """Move the rows whose next time stands out of PLANNED."""
-    wanted = [
-        _scheduling(case.row, case.version, routes.queue_of(case.version), now)
-        if case.version is not None and case.verdict is None
-        else canceling(case.row, case.verdict or CancelReason.ORPHANED, now)
+def _obeying(
+    plane: Plane, cases: Sequence[Case], answers: Mapping[RowKey, Write]
+) -> list[Case]:
+    """Let cases whose cursor's place was taken obey the decision that stands there.
+
+    A row that cannot be read there decides nothing; its case waits.
+    """
+    taken = [
+        case.cursor.key
         for case in cases
+        if case.cursor is not None and answers[case.cursor.key] is Write.EXISTS
     ]
-    changes = _announced(plane, wanted, now)
-    tally = Tally(unknown=len(wanted) - len(changes))
-    for change, answer in zip(changes, plane.timeline.move(changes), strict=True):
-        tally += _count(change, answer)
-    return tally
+    found = plane.timeline.read(taken) if taken else {}
+    obeying: list[Case] = []
+    for case in cases:
+        key = None if case.cursor is None else case.cursor.key
+        if key is None or answers[key] is not Write.EXISTS:
+            obeying.append(case)
+        elif key in found:
+            obeying.append(case.obeying(found[key]))
+    return obeying
 
 
-def _announced(
-    plane: Plane, changes: Sequence[Change], now: datetime
-) -> Sequence[Change]:
-    """Put the dispatch rows of what is to be deferred; return what may be moved.
+def _post_releases(
+    plane: Plane, rows: Iterable[Occurrence], now: datetime
+) -> set[RowKey]:
+    """Put the dispatch rows of deferred rows; return the keys without clear answer.
 
     Without its dispatch row nobody would look at a deferred row again, so it must be
     there first.
     """
-    deferring = [each for each in changes if each.transition is Transition.DEFER]
-    if not deferring:
-        return changes
-    releases = [release_at(plane, change.row, now) for change in deferring]
-    answers = plane.timeline.post(releases)
-    unclear = {
-        change.row.key
-        for change, answer in zip(deferring, answers, strict=True)
+    deferred = [row for row in rows if row.state is State.DEFERRED]
+    if not deferred:
+        return set()
+    answers = plane.timeline.post([release_at(plane, row, now) for row in deferred])
+    return {
+        row.key
+        for row, answer in zip(deferred, answers, strict=True)
         if answer is Write.UNKNOWN
     }
-    return [change for change in changes if change.row.key not in unclear]
 
 
 def release_at(plane: Plane, row: Occurrence, now: datetime) -> Dispatch:
@@ -374,39 +322,53 @@ def release_at(plane: Plane, row: Occurrence, now: datetime) -> Dispatch:
     return release_of(row, shard, now)
 
 
+# How a row is moved out of PLANNED, by the state that it gets.
+_MOVES: Final = {
+    State.SCHEDULED: Transition.SCHEDULE,
+    State.DEFERRED: Transition.DEFER,
+    State.MISSED: Transition.MISS,
+}
+
+
+def _leave_planned(
+    plane: Plane, cases: Sequence[Case], routes: _Routes, now: datetime
+) -> Tally:
+    """Move the rows whose next time stands out of PLANNED."""
+    wanted = [_change(plane, case, routes, now) for case in cases]
+    unclear = _post_releases(plane, [change.row for change in wanted], now)
+    changes = [change for change in wanted if change.row.key not in unclear]
+    tally = Tally(unknown=len(unclear))
+    for change, answer in zip(changes, plane.timeline.move(changes), strict=True):
+        tally += _count(change, answer)
+    return tally
+
+
+def _change(plane: Plane, case: Case, routes: _Routes, now: datetime) -> Change:
+    """Return the change by which a row leaves PLANNED."""
+    if case.version is None or case.verdict is not None:
+        return canceling(case.row, case.verdict or CancelReason.ORPHANED, now)
+    row = leaving(routes.bench(plane, case.version, now), case)
+    return Change(row, _MOVES[row.state])
+
+
+_COUNTED: Final = {
+    Transition.SCHEDULE: Tally(scheduled=1),
+    Transition.DEFER: Tally(deferred=1),
+    Transition.MISS: Tally(missed=1),
+    Transition.CANCEL: Tally(canceled=1),
+}
+
+
 def _count(change: Change, answer: Write) -> Tally:
     """Return the tally of one change."""
     if answer is Write.UNKNOWN:
         return Tally(unknown=1)
     if answer is not Write.APPLIED:
         return Tally(lost=1)
-    if change.transition is Transition.CANCEL:
-        return Tally(canceled=1)
-    misfires = int(change.row.misfire)
-    if change.transition is Transition.DEFER:
-        return Tally(deferred=1, misfires=misfires)
-    return Tally(scheduled=1, misfires=misfires)
-
-
-def _scheduling(row: Occurrence, version: Version, queue: str, now: datetime) -> Change:
-    """Return the change that makes a planned row an outbox record.
-
-    One whose time is beyond the queue's longest delay is deferred instead.
-    """
-    definition = version.definition
-    jitter = jitter_seconds(row.occurrence_id, definition.flexible_window_seconds)
-    available_at = row.scheduled_for + timedelta(seconds=jitter)
-    routed = replace(
-        row,
-        available_at=available_at,
-        lane=definition.lane,
-        queue=queue,
-        misfire=is_misfire(row.scheduled_for, now, definition.flexible_window_seconds),
-    )
-    if is_deferred(available_at, now):
-        return Change(replace(routed, state=State.DEFERRED), Transition.DEFER)
-    scheduled = replace(routed, state=State.SCHEDULED, scheduled_at=now)
-    return Change(scheduled, Transition.SCHEDULE)
+    row = change.row
+    runs = row.misfire and change.transition in {Transition.SCHEDULE, Transition.DEFER}
+    gaps = row.decision is not None
+    return _COUNTED[change.transition] + Tally(misfires=int(runs), gaps=int(gaps))
 
 
 def canceling(row: Occurrence, reason: CancelReason, now: datetime) -> Change:

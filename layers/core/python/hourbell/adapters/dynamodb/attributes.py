@@ -1,5 +1,7 @@
 """PynamoDB attribute types for Hourbell's values."""
 
+import json
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
@@ -8,6 +10,7 @@ from pynamodb.attributes import Attribute
 from pynamodb.constants import BOOLEAN, LIST, MAP, NUMBER, STRING
 
 from hourbell.domain.instants import ceil_second, floor_minute, format_instant
+from hourbell.domain.misfire import Decision
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MINUTE = timedelta(minutes=1)
@@ -131,6 +134,32 @@ class TextsAttribute(Attribute[list[str]]):
     def deserialize(self, value: list[dict[str, str]]) -> list[str]:
         """Read a list of strings."""
         return [typed[STRING] for typed in value]
+
+
+class DecisionAttribute(Attribute[Decision]):
+    """A decision about overdue times, as JSON text."""
+
+    attr_type = STRING
+
+    def serialize(self, value: Decision) -> str:
+        """Write a JSON object; instants as ISO 8601 text."""
+        members = {
+            name: format_instant(found) if isinstance(found, datetime) else found
+            for name, found in asdict(value).items()
+        }
+        return json.dumps(members, separators=(",", ":"))
+
+    def deserialize(self, value: str) -> Decision:
+        """Read what `serialize` wrote.
+
+        Raises:
+            ValueError, KeyError, TypeError: it is none.
+        """
+        members = json.loads(value)
+        for name in ("as_of", "last", "runs_from", "following"):
+            if members[name] is not None:
+                members[name] = datetime.fromisoformat(members[name])
+        return Decision(**members)
 
 
 class WatermarksAttribute(Attribute[dict[int, datetime]]):

@@ -36,6 +36,7 @@ def tenant_values(tenant: Tenant) -> dict[str, Any]:
         "quota_schedules": tenant.quotas.schedules,
         "quota_payload_bytes": tenant.quotas.payload_bytes,
         "quota_min_interval_seconds": tenant.quotas.min_interval_seconds,
+        "quota_catch_up_per_minute": tenant.quotas.catch_up_per_minute,
     }
 
 
@@ -57,6 +58,7 @@ def decode_tenant(item: Mapping[str, Any]) -> Tenant:
             values.get("quota_schedules", usual.schedules),
             values.get("quota_payload_bytes", usual.payload_bytes),
             values.get("quota_min_interval_seconds", usual.min_interval_seconds),
+            values.get("quota_catch_up_per_minute", usual.catch_up_per_minute),
         ),
         weight=values.get("weight", 1),
         revision=values.get("revision", 1),

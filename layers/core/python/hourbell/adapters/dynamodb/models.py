@@ -9,6 +9,7 @@ from pynamodb.attributes import JSONAttribute, UnicodeAttribute
 from pynamodb.models import Model
 
 from hourbell.adapters.dynamodb.attributes import (
+    DecisionAttribute,
     EnumAttribute,
     ExpiryAttribute,
     FlagAttribute,
@@ -30,6 +31,7 @@ from hourbell.domain.definition import (
 )
 from hourbell.domain.dispatch import DispatchState
 from hourbell.domain.job import JobState, Operation
+from hourbell.domain.misfire import MisfirePolicy
 from hourbell.domain.occurrence import Lane, State
 
 
@@ -47,6 +49,9 @@ class _Defined(Model):
     payload = UnicodeAttribute()
     tracking = EnumAttribute(Tracking)
     flexible_window_seconds = IntegerAttribute(null=True)
+    misfire = EnumAttribute(MisfirePolicy, null=True)
+    catch_up_limit = IntegerAttribute(null=True)
+    max_lateness_seconds = IntegerAttribute(null=True)
     created_at = InstantAttribute()
 
 
@@ -140,6 +145,7 @@ class OccurrenceItem(Model):
     finished_at = InstantAttribute(null=True)
     expires_at = ExpiryAttribute(null=True)
     backfilled_at = InstantAttribute(null=True)
+    decision = DecisionAttribute(null=True)
 
 
 class DispatchItem(Model):
@@ -175,6 +181,7 @@ class TenantItem(_Control):
     quota_schedules = IntegerAttribute(null=True)
     quota_payload_bytes = IntegerAttribute(null=True)
     quota_min_interval_seconds = IntegerAttribute(null=True)
+    quota_catch_up_per_minute = IntegerAttribute(null=True)
 
 
 class HandlerItem(_Control):

@@ -28,6 +28,7 @@ _OCCURRENCE_PLAIN = (
     "finished_at",
     "expires_at",
     "backfilled_at",
+    "decision",
 )
 
 

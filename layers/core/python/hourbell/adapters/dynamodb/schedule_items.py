@@ -26,6 +26,7 @@ from hourbell.domain.definition import (
     Version,
     VersionRef,
 )
+from hourbell.domain.misfire import USUAL_MISFIRE, Misfire
 from hourbell.domain.schedule import Timing
 from hourbell.domain.shards import stable_hash
 from hourbell.usecases.ports import Backfill, ListEntry, Run
@@ -281,6 +282,17 @@ def _definition_values(definition: Definition) -> dict[str, Any]:
         "payload": definition.payload_json,
         "tracking": definition.tracking,
         "flexible_window_seconds": definition.flexible_window_seconds or None,
+        **_misfire_values(definition.misfire),
+    }
+
+
+def _misfire_values(misfire: Misfire) -> dict[str, Any]:
+    """Return a misfire policy's values; the usual one is left out."""
+    usual = misfire.policy is USUAL_MISFIRE.policy
+    return {
+        "misfire": None if usual else misfire.policy,
+        "catch_up_limit": misfire.limit,
+        "max_lateness_seconds": misfire.max_lateness_seconds,
     }
 
 
@@ -291,4 +303,9 @@ def _definition_of(values: Values) -> Definition:
         payload_json=values["payload"],
         tracking=values["tracking"],
         flexible_window_seconds=values.get("flexible_window_seconds", 0),
+        misfire=Misfire(
+            values.get("misfire", USUAL_MISFIRE.policy),
+            values.get("catch_up_limit"),
+            values.get("max_lateness_seconds"),
+        ),
     )

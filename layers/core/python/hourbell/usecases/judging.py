@@ -1,0 +1,253 @@
+"""Judge planned rows: does a row run, and what must stand before it leaves PLANNED?"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from hourbell.domain.definition import Version
+from hourbell.domain.misfire import Decision, MissReason, Overdue, decide
+from hourbell.domain.occurrence import (
+    CancelReason,
+    Lane,
+    Occurrence,
+    State,
+    jitter_seconds,
+)
+from hourbell.domain.policies import (
+    MISFIRE_THRESHOLD,
+    expires_at,
+    is_deferred,
+    is_misfire,
+)
+from hourbell.domain.schedule import matches, next_planned
+from hourbell.domain.shards import ShardMap
+from hourbell.domain.zones import TICK, TZDB_VERSION
+from hourbell.usecases.ports import Schedules
+from hourbell.usecases.unsent import ending
+from hourbell.usecases.version_reads import stopped_version
+
+# Verdicts after which a version has no further time.
+_ENDED = frozenset(
+    {CancelReason.SUPERSEDED, CancelReason.PAUSED, CancelReason.CANCELED}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What judging needs besides the row and its version.
+
+    Attributes:
+        queue_of: says for a lane the queue of the version's messages.
+        catch_up_per_minute: the tenant's catch-up rate.
+    """
+
+    schedules: Schedules
+    shard_map: ShardMap
+    queue_of: Callable[[Lane], str]
+    catch_up_per_minute: int
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A planned row, and what was found about it.
+
+    Attributes:
+        version: the version that it names; None when there is none.
+        verdict: why it is canceled; None when it is not.
+        cursor: the row that must stand under the key of the time that follows.
+        runs: of a gap row, the occurrences that it lets run besides itself.
+        decision: of an overdue row, what is decided about it unless another decision
+            stands; of a gap row, its own.
+        place: of an overdue row that runs, how many of its decision run before it.
+        ends: True when its version has no time after it.
+    """
+
+    row: Occurrence
+    version: Version | None
+    verdict: CancelReason | None = None
+    cursor: Occurrence | None = None
+    runs: tuple[Occurrence, ...] = ()
+    decision: Decision | None = None
+    place: int = 0
+    ends: bool = False
+
+    @property
+    def ahead(self) -> tuple[Occurrence, ...]:
+        """The rows that must stand before this one leaves PLANNED."""
+        return self.runs if self.cursor is None else (self.cursor, *self.runs)
+
+    def obeying(self, standing: Occurrence) -> "Case":
+        """Return the case under a row that stands where its cursor was to be put."""
+        decision = standing.decision
+        if decision is None or self.row.decision is not None:
+            return self
+        return replace(self, decision=decision)
+
+
+def objection(row: Occurrence, version: Version) -> CancelReason | None:
+    """Return why a version does not stand behind a planned row; None when it does.
+
+    A row planned by another release of the zone database is not judged by this one.
+    """
+    if version.is_stopped or not version.owns(row.scheduled_for):
+        return ending(version)
+    same_rules = row.tzdb == TZDB_VERSION
+    if same_rules and not matches(version.definition.timing, row.scheduled_for):
+        return CancelReason.REPLANNED
+    return None
+
+
+def judge(bench: Bench, row: Occurrence, version: Version) -> Case:
+    """Decide whether a row runs, and what follows it.
+
+    A row that its rule no longer produces is still the cursor of its version, so it
+    too is followed by the next time that the version owns. Of a version that has ended
+    before the row's time, or was stopped, nothing follows.
+
+    Raises:
+        InvalidInput: the version makes no sense to this release.
+        Transient: the version log did not answer.
+    """
+    verdict = objection(row, version)
+    if verdict is None and version.effective_to is not None:
+        stopped = stopped_version(bench.schedules, version)
+        verdict = None if stopped is None else ending(stopped)
+    if verdict in _ENDED:
+        return Case(row, version, verdict)
+    if row.decision is not None:
+        return _gap_case(bench, row, version, row.decision, verdict)
+    return _row_case(bench, row, version, verdict)
+
+
+def _row_case(
+    bench: Bench, row: Occurrence, version: Version, verdict: CancelReason | None
+) -> Case:
+    """Judge a row that carries no decision."""
+    window = version.definition.flexible_window_seconds
+    decision = None
+    if is_misfire(row.scheduled_for, bench.now, window):
+        decision = _decide(bench, row, version)
+    ahead = next_planned(version.definition.timing, row.scheduled_for, row.sequence)
+    cursor = None
+    if ahead is not None and version.owns(ahead[0]):
+        cursor = _planned(bench, row, *ahead)
+        if decision is not None and decision.count:
+            cursor = replace(cursor, decision=decision)
+    return Case(row, version, verdict, cursor, (), decision, ends=ahead is None)
+
+
+def _decide(bench: Bench, row: Occurrence, version: Version) -> Decision:
+    """Decide about an overdue row by this clock."""
+    window = timedelta(seconds=version.definition.flexible_window_seconds)
+    owned_until = version.effective_to
+    if owned_until is None and version.ends_at is not None:
+        # A handover under way: what comes after the change is not ours to decide.
+        owned_until = version.ends_at + TICK
+    overdue = Overdue(
+        row.scheduled_for,
+        row.sequence,
+        bench.now,
+        bench.now - MISFIRE_THRESHOLD - window,
+        owned_until,
+    )
+    definition = version.definition
+    return decide(
+        definition.timing, definition.misfire, overdue, bench.catch_up_per_minute
+    )
+
+
+def _gap_case(
+    bench: Bench,
+    row: Occurrence,
+    version: Version,
+    decision: Decision,
+    verdict: CancelReason | None,
+) -> Case:
+    """Judge a gap row: the time after the gap, and what of the gap runs."""
+    following, cursor = decision.following, None
+    if following is not None and version.owns(following):
+        cursor = _planned(bench, row, following, decision.sequence + 1)
+    # Whether the time before the gap runs too.
+    place = int(
+        decision.runs_from is not None and decision.runs_from < row.scheduled_for
+    )
+    itself = int(decision.lets_run(row.scheduled_for))
+    times = decision.run_times(version.definition.timing, row.scheduled_for)
+    # Those that run are the last ones covered, so their count is known from the end.
+    before = decision.sequence - decision.runs + itself
+    runs = tuple(
+        _running(
+            bench,
+            _planned(bench, row, instant, before + number),
+            version,
+            decision,
+            place + itself + number - 1,
+        )
+        for number, instant in enumerate(times, start=1)
+    )
+    ends = following is None
+    return Case(row, version, verdict, cursor, runs, decision, place, ends)
+
+
+def _planned(
+    bench: Bench, row: Occurrence, instant: datetime, sequence: int
+) -> Occurrence:
+    """Return a planned row of the same version."""
+    return Occurrence(
+        schedule_id=row.schedule_id,
+        version=row.version,
+        scheduled_for=instant,
+        shard=bench.shard_map.shard_of(row.schedule_id, instant),
+        tenant_id=row.tenant_id,
+        sequence=sequence,
+        tzdb=TZDB_VERSION,
+        planned_at=bench.now,
+    )
+
+
+def _running(
+    bench: Bench, row: Occurrence, version: Version, decision: Decision, place: int
+) -> Occurrence:
+    """Return the row of a time within a gap that runs."""
+    return leaving(bench, Case(row, version, decision=decision, place=place))
+
+
+def leaving(bench: Bench, case: Case) -> Occurrence:
+    """Return a row as it is when it leaves PLANNED by its case, uncanceled.
+
+    On time, it goes to its own lane at its own time; overdue, it is missed, or goes to
+    the catch-up lane at the decision's pace. What is due beyond the queue's longest
+    delay is deferred.
+    """
+    row, version, now = case.row, case.version, bench.now
+    if version is None:
+        raise ValueError("a row without a version is canceled")
+    definition = version.definition
+    if case.decision is None:
+        jitter = jitter_seconds(row.occurrence_id, definition.flexible_window_seconds)
+        available_at = row.scheduled_for + timedelta(seconds=jitter)
+        routed = replace(row, available_at=available_at, lane=definition.lane)
+    elif case.decision.lets_run(row.scheduled_for):
+        available_at = case.decision.available_at(case.place)
+        routed = replace(
+            row, available_at=available_at, lane=Lane.CATCHUP, misfire=True
+        )
+    else:
+        reason = definition.misfire.reason(row.scheduled_for, case.decision.as_of)
+        return _missed(row, reason, now)
+    routed = replace(routed, queue=bench.queue_of(routed.lane or definition.lane))
+    if is_deferred(available_at, now):
+        return replace(routed, state=State.DEFERRED)
+    return replace(routed, state=State.SCHEDULED, scheduled_at=now)
+
+
+def _missed(row: Occurrence, reason: MissReason, now: datetime) -> Occurrence:
+    return replace(
+        row,
+        state=State.MISSED,
+        misfire=True,
+        reason=reason,
+        finished_at=now,
+        expires_at=expires_at(now),
+    )
