@@ -255,9 +255,9 @@ class TestSweep:
         world.scan()
         event = sqs_event([encode_keys([first.key])])
         assert relay.handler(event, Context()) == NOTHING
-        lane = measured(capsys.readouterr().out)[("standard", "strict")]
+        lane = measured(capsys.readouterr().out)[("standard", "catchup")]
         assert lane["Late"] == [1.0]
-        assert lane["VisibleLag"] == [65.0]
+        assert lane["VisibleLag"] == [0.0]
 
     def test_a_key_without_a_row_is_settled(self, world: World) -> None:
         key = RowKey("20260309T1200Z", 0, "20260309T120000Z#sch#v1")

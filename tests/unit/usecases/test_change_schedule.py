@@ -30,7 +30,14 @@ from hourbell.usecases.change_schedule import (
 from hourbell.usecases.identify import Caller
 from hourbell.usecases.materialize import advance
 
-from tests.unit.usecases.world import MINUTE, SECOND, START, World, times
+from tests.unit.usecases.world import (
+    EVERYTHING,
+    MINUTE,
+    SECOND,
+    START,
+    World,
+    times,
+)
 
 EVERY_MINUTE = Timing("* * * * *")
 HOURLY = Timing("0 * * * *")
@@ -267,7 +274,7 @@ def test_a_pause_stops_an_overdue_backlog_with_its_reason() -> None:
 
 def test_an_edit_leaves_an_overdue_backlog_to_its_own_version() -> None:
     world = World()
-    row = world.add(EVERY_MINUTE)
+    row = world.add(EVERY_MINUTE, misfire=EVERYTHING)
     world.clock.advance(timedelta(minutes=10))
     change_timing(world, row, HOURLY)
     world.scan()

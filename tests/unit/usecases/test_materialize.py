@@ -78,7 +78,10 @@ def test_an_overdue_row_runs_once_and_says_so() -> None:
     assert advance(world.plane, [first], world.clock.now()).misfires == 1
     late = world.rows(State.SCHEDULED)[0]
     assert late.misfire
-    assert late.available_at == late.scheduled_for == first.scheduled_for
+    assert late.scheduled_for == first.scheduled_for
+    assert late.available_at == world.clock.now()
+    assert late.lane is Lane.CATCHUP
+    assert late.queue == "standard-catchup"
 
 
 def test_a_flexible_row_is_available_inside_its_window() -> None:

@@ -21,7 +21,7 @@ from tests.unit.usecases.test_change_schedule import (
     current,
 )
 from tests.unit.usecases.test_interrupted_changes import Wrapped, interrupted
-from tests.unit.usecases.world import MINUTE, SECOND, START, World
+from tests.unit.usecases.world import EVERYTHING, MINUTE, SECOND, START, World
 
 
 @pytest.mark.parametrize(("stop", "reason"), [(pause, "PAUSED"), (cancel, "CANCELED")])
@@ -44,7 +44,7 @@ def test_a_stop_reaches_the_backlog_of_versions_that_an_edit_had_ended(
 
 def test_an_edit_alone_stops_no_backlog() -> None:
     world = World()
-    row = world.add(EVERY_MINUTE)
+    row = world.add(EVERY_MINUTE, misfire=EVERYTHING)
     world.clock.advance(timedelta(minutes=10))
     for payload in ("2", "3"):
         schedule = current(world, row)
@@ -88,7 +88,7 @@ def test_nothing_overdue_is_sent_after_a_stop_inside_a_pass(
 
 def test_a_stale_pass_sends_no_backlog_after_a_stop() -> None:
     world = World()
-    row = world.add(EVERY_MINUTE)
+    row = world.add(EVERY_MINUTE, misfire=EVERYTHING)
     world.clock.advance(timedelta(minutes=5))
     old = dict(world.store.versions)
     cancel(world.changes, caller(world), row.schedule_id, world.clock.now())

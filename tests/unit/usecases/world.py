@@ -27,6 +27,7 @@ from hourbell.domain.definition import (
     Tracking,
     Version,
 )
+from hourbell.domain.misfire import USUAL_MISFIRE, Misfire, MisfirePolicy
 from hourbell.domain.occurrence import Occurrence
 from hourbell.domain.policies import WATERMARK_LAG
 from hourbell.domain.schedule import Timing, next_planned
@@ -45,6 +46,8 @@ from hourbell.usecases.scan import PassReport, run_pass
 START = datetime(2026, 3, 9, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
+EVERYTHING = Misfire(MisfirePolicy.CATCH_UP, 1_000)
+"""The policy that lets a whole backlog run."""
 
 
 @dataclass
@@ -109,12 +112,13 @@ class World:
         tenant: str = "acme",
         window: int = 0,
         tracking: Tracking = Tracking.UNTRACKED,
+        misfire: Misfire = USUAL_MISFIRE,
     ) -> Occurrence:
         """Store a schedule with its first row, as a create would; return the row."""
         now = self.clock.now()
         schedule_id = self.ids.schedule_id()
         name = f"bell-{len(self.store.schedules)}"
-        definition = Definition(timing, "ring", '{"n":1}', tracking, window)
+        definition = Definition(timing, "ring", '{"n":1}', tracking, window, misfire)
         version = Version(
             schedule_id,
             1,
