@@ -44,8 +44,9 @@ JOBS_AT_ONCE = 5
 
 # Packed writes are PartiQL: IAM knows their statements, not the call that carries them.
 MATERIALIZER_ACCESS: Access = {
-    # Finishing a handover updates versions, and puts the first row of the new one.
-    "schedules": ["BatchGetItem", "UpdateItem"],
+    # Finishing a handover updates versions, and puts the first row of the new one;
+    # completing a schedule frees its name.
+    "schedules": ["BatchGetItem", "DeleteItem", "GetItem", "UpdateItem"],
     "timeline": [
         "BatchGetItem",
         "PartiQLInsert",

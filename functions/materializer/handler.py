@@ -77,6 +77,7 @@ def scan_group(record: SQSRecord, lambda_context: LambdaContext) -> None:
         swept=report.swept,
         released=report.released,
         handovers=report.handovers,
+        completed=report.completed,
         unreadable=report.unreadable,
         finished=report.finished,
         lease_kept=report.kept,
@@ -104,6 +105,7 @@ def _measure(report: PassReport, took: timedelta) -> None:
         "RecordsReleased": report.released,
         "RecordsSwept": report.swept,
         "HandoversFinished": report.handovers,
+        "SchedulesCompleted": report.completed,
         "PassesUnfinished": int(not report.finished),
         "LeasesLost": int(not report.kept),
     }

@@ -36,7 +36,7 @@ DYNAMODB = {
         {"BatchGetItem", "GetItem", "PutItem", "UpdateItem"},
     ),
     "materializer": (
-        {"BatchGetItem", "UpdateItem"},
+        {"BatchGetItem", "DeleteItem", "GetItem", "UpdateItem"},
         {
             *("BatchGetItem", "PartiQLInsert", "PartiQLUpdate", "PutItem"),
             *("Query", "UpdateItem"),

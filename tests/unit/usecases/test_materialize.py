@@ -9,6 +9,7 @@ from hourbell.domain.definition import Tier, VersionRef
 from hourbell.domain.occurrence import Lane, Occurrence, State, jitter_seconds
 from hourbell.domain.schedule import Timing
 from hourbell.usecases.materialize import MAX_ROWS, Tally, advance
+from hourbell.usecases.ports import Write
 
 from tests.unit.usecases.faults import Crash, Crashing, UnclearTimeline
 from tests.unit.usecases.world import MINUTE, SECOND, START, World, times
@@ -241,6 +242,9 @@ def test_one_call_takes_a_bounded_number_of_rows() -> None:
     class Counting:
         def plan(self, rows: Any) -> Any:
             return []
+
+        def post(self, dispatches: Any) -> Any:
+            return [Write.APPLIED] * len(dispatches)
 
         def move(self, changes: Any) -> Any:
             taken.append(len(changes))

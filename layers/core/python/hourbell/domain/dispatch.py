@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from hourbell.domain.definition import Version
 from hourbell.domain.instants import ceil_second, compact_instant
 from hourbell.domain.occurrence import Occurrence, RowKey, bucket_of
+from hourbell.domain.shards import ShardMap
 
 # How long the call that began a handover has to finish it before a pass does.
 HANDOVER_GRACE = timedelta(seconds=20)
@@ -22,6 +24,8 @@ class DispatchKind(StrEnum):
     HANDOVER = "handover"
     # Let a DEFERRED occurrence go when its time is near, and see it enqueued.
     RELEASE = "release"
+    # Nothing follows of a version: if it is still in force, its schedule is over.
+    COMPLETE = "complete"
 
 
 class DispatchState(StrEnum):
@@ -36,7 +40,8 @@ class Dispatch:
     """A dispatch row of the timeline.
 
     Attributes:
-        version: of a handover, the version that takes over.
+        version: of a handover, the version that takes over; of a completion, the one
+            that has no further time.
         due: when it is to be done at the earliest; a whole second, UTC.
         scheduled_for: of a release, the occurrence's time.
         run: of a release, what tells a manual run from others.
@@ -99,6 +104,30 @@ def release_due(row: Occurrence, now: datetime) -> datetime:
     """Return when the dispatch row of a deferred occurrence is due."""
     due = max(row.available_at or row.scheduled_for, now)
     return due.replace(microsecond=0)
+
+
+def completion_of(
+    version: Version, last: datetime | None, shards: ShardMap, now: datetime
+) -> Dispatch:
+    """Return the dispatch row that completes a schedule.
+
+    Args:
+        version: the version that has no further time.
+        last: its last time, until which the schedule stays ACTIVE; None for none.
+        shards: tells the shard of the dispatch row's bucket.
+        now: the current instant.
+    """
+    due = now if last is None else max(last, now)
+    due = due.replace(microsecond=0)
+    return Dispatch(
+        DispatchKind.COMPLETE,
+        version.schedule_id,
+        version.version,
+        version.tenant_id,
+        due,
+        shards.shard_of(version.schedule_id, due),
+        now,
+    )
 
 
 def handover_due(as_of: datetime) -> datetime:

@@ -21,6 +21,15 @@ from hourbell.usecases.update_schedule import Wanted, update_schedule
 ATTEMPTS: Final = 3
 
 
+# What is told when somebody else took or freed the name meanwhile.
+_OVERTAKEN: Final = frozenset(
+    {
+        *("name_taken", "schedule_canceled", "schedule_completed"),
+        NotFound.default_code,
+    }
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """What must be stored under the name.
@@ -88,6 +97,6 @@ def _attempt(
             expected=condition.expected or ANY,
         )
     except (Conflict, NotFound) as error:
-        if error.code in {"name_taken", "schedule_canceled", NotFound.default_code}:
+        if error.code in _OVERTAKEN:
             return None
         raise

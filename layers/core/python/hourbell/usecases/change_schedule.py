@@ -99,12 +99,12 @@ def edit(
         reason: for the version log.
 
     Raises:
-        Conflict: the schedule is canceled (`schedule_canceled`).
+        Conflict: the schedule is over (`schedule_canceled`, `schedule_completed`).
         InvalidInput: the new timing is not valid or never fires.
         PreconditionFailed: another change was first.
         Transient: a store did not answer.
     """
-    _refuse_canceled(schedule)
+    refuse_ended(schedule)
     timing = definition.timing
     if timing.expression == schedule.definition.timing.expression:
         timing = replace(timing, anchor=schedule.definition.timing.anchor)
@@ -185,6 +185,8 @@ def cancel(
 ) -> Changed:
     """End a schedule for good; its definition and log are kept, its name is free.
 
+    A completed one is over already, and stays completed.
+
     Raises:
         NotFound, PreconditionFailed, Transient: as `edit`.
     """
@@ -214,9 +216,10 @@ def _become(
         schedule = find_current(changes, caller.tenant.tenant_id, schedule_id)
         if revision is not None and schedule.revision != revision:
             raise stale(schedule.revision)
-        if schedule.state is state:
+        over = schedule.state is ScheduleState.COMPLETED
+        if schedule.state is state or (over and state is ScheduleState.CANCELED):
             return _unchanged(schedule)
-        _refuse_canceled(schedule)
+        refuse_ended(schedule)
         wanted = replace(
             schedule, state=state, revision=schedule.revision + 1, updated_at=now
         )
@@ -233,9 +236,18 @@ def _unchanged(schedule: Schedule) -> Changed:
     return Changed(schedule, changed=False, finished=not schedule.handover)
 
 
-def _refuse_canceled(schedule: Schedule) -> None:
+def refuse_ended(schedule: Schedule) -> None:
+    """Refuse to change a schedule that is over.
+
+    Raises:
+        Conflict: it is canceled (`schedule_canceled`) or completed
+            (`schedule_completed`).
+    """
     if schedule.state is ScheduleState.CANCELED:
         raise Conflict("The schedule is canceled.", code="schedule_canceled")
+    if schedule.state is ScheduleState.COMPLETED:
+        message = "The schedule is completed: it has no further time. Create another."
+        raise Conflict(message, code="schedule_completed")
 
 
 def _relabel(changes: Changes, schedule: Schedule, labeled: Schedule) -> Changed:

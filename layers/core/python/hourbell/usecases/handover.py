@@ -17,7 +17,7 @@ from hourbell.domain.definition import (
     Version,
     VersionRef,
 )
-from hourbell.domain.dispatch import Dispatch, DispatchState
+from hourbell.domain.dispatch import Dispatch, DispatchState, completion_of
 from hourbell.domain.errors import InvalidInput, Transient
 from hourbell.domain.occurrence import (
     TRANSITIONS,
@@ -143,7 +143,7 @@ def _hand_over(
     heir = _heir(plane, ended, version, walk, now)
     first = _first(plane, heir, now)
     if plane.schedules.take_over(heir, ended.ref, first) is Write.APPLIED:
-        if first is not None:
+        if isinstance(first, Occurrence):
             _materialize(plane, first, now)
         return heir
     # Somebody else was first, and what is written once counts.
@@ -346,8 +346,12 @@ def _effective_from(ended: Version, standing: Occurrence | None) -> datetime:
     return max(last) + TICK
 
 
-def _first(plane: Plane, heir: Version, now: datetime) -> Occurrence | None:
-    """Return the first row of a version that takes over; None when it has no time."""
+def _first(plane: Plane, heir: Version, now: datetime) -> Occurrence | Dispatch | None:
+    """Return the first row of a version that takes over.
+
+    When it has no time at all, return the dispatch row that completes the schedule;
+    None when it is not ACTIVE, or its rules make no sense to this release.
+    """
     if heir.state is not ScheduleState.ACTIVE or heir.effective_from is None:
         return None
     try:
@@ -357,7 +361,7 @@ def _first(plane: Plane, heir: Version, now: datetime) -> Occurrence | None:
     except InvalidInput:
         return None
     if planned is None:
-        return None
+        return completion_of(heir, None, plane.shard_map, now)
     instant, sequence = planned
     return Occurrence(
         schedule_id=heir.schedule_id,

@@ -77,6 +77,18 @@ class Case:
         """The rows that must stand before this one leaves PLANNED."""
         return self.runs if self.cursor is None else (self.cursor, *self.runs)
 
+    @property
+    def all_rows(self) -> tuple[Occurrence, ...]:
+        """The row itself, and those that must stand before it leaves PLANNED."""
+        return (self.row, *self.ahead)
+
+    @property
+    def last(self) -> datetime:
+        """The last time that it speaks of."""
+        if self.row.decision is None:
+            return self.row.scheduled_for
+        return self.row.decision.last
+
     def obeying(self, standing: Occurrence) -> "Case":
         """Return the case under a row that stands where its cursor was to be put."""
         decision = standing.decision

@@ -8,7 +8,12 @@ from operator import add, attrgetter
 from typing import Final
 
 from hourbell.domain.definition import Handler, Tenant, Version, VersionRef
-from hourbell.domain.dispatch import Dispatch, release_due, release_of
+from hourbell.domain.dispatch import (
+    Dispatch,
+    completion_of,
+    release_due,
+    release_of,
+)
 from hourbell.domain.errors import InvalidInput
 from hourbell.domain.occurrence import (
     CancelReason,
@@ -257,6 +262,7 @@ def _plan_next(
     """
     wanted = {row.key: row for case in cases for row in case.ahead}
     unclear = _post_releases(plane, wanted.values(), now)
+    unclear |= _post_completions(plane, cases, now)
     free = [row for key, row in wanted.items() if key not in unclear]
     answers = {
         row.key: answer
@@ -265,7 +271,7 @@ def _plan_next(
     unclear |= {key for key, answer in answers.items() if answer is Write.UNKNOWN}
     inserted = [row for row in free if answers[row.key] is Write.APPLIED]
     existing = [key for key, answer in answers.items() if answer is Write.EXISTS]
-    ready = [case for case in cases if not unclear & {row.key for row in case.ahead}]
+    ready = [case for case in cases if not unclear & {r.key for r in case.all_rows}]
     standing = _obeying(plane, ready, answers)
     stuck = len(cases) - len(standing)
     planned = [row for row in inserted if row.state is State.PLANNED]
@@ -314,6 +320,28 @@ def _post_releases(
         for row, answer in zip(deferred, answers, strict=True)
         if answer is Write.UNKNOWN
     }
+
+
+def _post_completions(
+    plane: Plane, cases: Iterable[Case], now: datetime
+) -> set[RowKey]:
+    """Put the dispatch rows of schedules that end; return the rows that must wait."""
+    ending = [
+        (case.row.key, completion_of(case.version, case.last, plane.shard_map, now))
+        for case in cases
+        if case.ends and case.version is not None and case.version.ends_at is None
+    ]
+    if not ending:
+        return set()
+    # Two rows of one version can both be its last, and one dispatch row will do.
+    records = {dispatch.key: dispatch for _, dispatch in ending}
+    answers = plane.timeline.post(list(records.values()))
+    unclear = {
+        key
+        for key, answer in zip(records, answers, strict=True)
+        if answer is Write.UNKNOWN
+    }
+    return {row for row, dispatch in ending if dispatch.key in unclear}
 
 
 def release_at(plane: Plane, row: Occurrence, now: datetime) -> Dispatch:

@@ -124,18 +124,31 @@ class Schedules(Protocol):
         ...
 
     def take_over(
-        self, version: Version, ended: VersionRef, first: Occurrence | None
+        self,
+        version: Version,
+        ended: VersionRef,
+        first: Occurrence | Dispatch | None,
     ) -> Write:
         """Set who owns which times, once, in one transaction.
 
         Sets `effective_from` and `base_sequence` of the new version if it has none,
         and the same instant as `effective_to` of the ended one, if absent; puts the
-        first row of the new version (there is none when no time follows, or when the
-        version is not ACTIVE) if its key is free; clears the definition's `handover`
-        if it still names this version.
+        first row of the new version if its key is free, or when no time follows the
+        dispatch row that completes the schedule (there is neither when the version is
+        not ACTIVE); clears the definition's `handover` if it still names this version.
 
         Returns:
             APPLIED, or LOST when the handover was finished by somebody else.
+        """
+        ...
+
+    def complete(self, schedule: Schedule, *, revision: int) -> Write:
+        """Store that a schedule is COMPLETED, and free its name and its quota.
+
+        In one transaction, if `revision` stands and no handover is under way.
+
+        Returns:
+            APPLIED, or LOST when one of the conditions failed.
         """
         ...
 

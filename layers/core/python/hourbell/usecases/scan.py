@@ -9,6 +9,7 @@ from hourbell.domain.errors import HourbellError, Transient
 from hourbell.domain.occurrence import Occurrence, RowKey, bucket_of
 from hourbell.domain.policies import WATERMARK_LAG, is_stuck
 from hourbell.domain.shards import MINUTE, minutes_between
+from hourbell.usecases.complete import complete
 from hourbell.usecases.handover import finish_dispatched
 from hourbell.usecases.materialize import NOTHING, Plane, Tally, advance
 from hourbell.usecases.ports import (
@@ -39,6 +40,7 @@ class PassReport:
         swept: outbox records handed to the relay.
         released: deferred occurrences that became outbox records.
         handovers: interrupted handovers that were finished.
+        completed: completion records that were worked off.
         unreadable: rows that this release cannot read; they hold the watermark back.
         faulty: dispatch rows that could not be worked off for a lasting reason.
         finished: False when the deadline ended the pass early.
@@ -52,6 +54,7 @@ class PassReport:
     swept: int = 0
     released: int = 0
     handovers: int = 0
+    completed: int = 0
     unreadable: int = 0
     faulty: int = 0
     finished: bool = True
@@ -103,6 +106,7 @@ def run_pass(
         swept=scan.swept,
         released=scan.released,
         handovers=scan.handovers,
+        completed=scan.completed,
         unreadable=scan.unreadable,
         faulty=scan.faulty,
         finished=finished,
@@ -132,6 +136,7 @@ class _Scan:
         self.swept = 0
         self.released = 0
         self.handovers = 0
+        self.completed = 0
         self.unreadable = 0
         self.faulty = 0
         self.watermarks = dict(lease.watermarks)
@@ -222,20 +227,20 @@ class _Scan:
         self._hand_over(report.stuck)
 
     def _work_off(self, dispatch: Dispatch, now: datetime) -> None:
-        """Finish a handover when whoever began it had time for it."""
-        if dispatch.kind is not DispatchKind.HANDOVER or not dispatch.is_open:
-            return
-        if now < dispatch.due + HANDOVER_GRACE:
+        """Do what a dispatch row asks for that concerns a schedule as a whole."""
+        if not dispatch.is_open or not _is_due(dispatch, now):
             return
         try:
-            finish_dispatched(self._plane, dispatch, self._clock)
+            if dispatch.kind is DispatchKind.HANDOVER:
+                finish_dispatched(self._plane, dispatch, self._clock)
+                self.handovers += 1
+            elif dispatch.kind is DispatchKind.COMPLETE:
+                self.completed += complete(self._plane, dispatch, now)
         except Transient:
             raise
         except HourbellError:
             # A lasting fault of this one; it must not stop the others.
             self.faulty += 1
-        else:
-            self.handovers += 1
 
     def _sweep(self, rows: tuple[Occurrence, ...], now: datetime) -> None:
         previous = self._lease.passed_at
@@ -245,3 +250,9 @@ class _Scan:
         if keys:
             self._sweep_queue.put(keys)
             self.swept += len(keys)
+
+
+def _is_due(dispatch: Dispatch, now: datetime) -> bool:
+    """Whether it is the pass's turn: of a handover, when its call had time for it."""
+    is_handover = dispatch.kind is DispatchKind.HANDOVER
+    return now >= dispatch.due + (HANDOVER_GRACE if is_handover else timedelta(0))

@@ -8,12 +8,10 @@ from typing import Final
 from hourbell.domain.definition import (
     Definition,
     Schedule,
-    ScheduleState,
     Version,
     VersionRef,
 )
 from hourbell.domain.errors import (
-    Conflict,
     InvalidInput,
     PreconditionFailed,
     Transient,
@@ -21,7 +19,13 @@ from hourbell.domain.errors import (
 from hourbell.domain.schedule import anchored, validate
 from hourbell.domain.zones import TICK
 from hourbell.usecases.admission import admission_findings
-from hourbell.usecases.change_schedule import Changed, Changes, edit, find_current
+from hourbell.usecases.change_schedule import (
+    Changed,
+    Changes,
+    edit,
+    find_current,
+    refuse_ended,
+)
 from hourbell.usecases.expected import Expected
 from hourbell.usecases.handover import (
     Foreseen,
@@ -101,7 +105,7 @@ def update_schedule(
     Raises:
         NotFound: there is none with this id, or it is another tenant's.
         InvalidInput: the tenant may not have it like that.
-        Conflict: the schedule is canceled (`schedule_canceled`).
+        Conflict: the schedule is over (`schedule_canceled`, `schedule_completed`).
         PreconditionFailed: the stored revision is another one.
         Transient: a store did not answer.
     """
@@ -162,8 +166,7 @@ def foresee_update(
 
 def _changeable(changes: Changes, caller: Caller, schedule_id: str) -> Schedule:
     schedule = find_current(changes, caller.tenant.tenant_id, schedule_id)
-    if schedule.state is ScheduleState.CANCELED:
-        raise Conflict("The schedule is canceled.", code="schedule_canceled")
+    refuse_ended(schedule)
     return schedule
 
 

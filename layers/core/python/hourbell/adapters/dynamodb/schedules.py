@@ -170,7 +170,10 @@ class DynamoSchedules:
         return write_together(self._database, *members)
 
     def take_over(
-        self, version: Version, ended: VersionRef, first: Occurrence | None
+        self,
+        version: Version,
+        ended: VersionRef,
+        first: Occurrence | Dispatch | None,
     ) -> Write:
         """Set who owns which times, once, and put the first row, in one transaction."""
         table = self._tables.schedules
@@ -199,9 +202,29 @@ class DynamoSchedules:
             ),
         ]
         if first is not None:
-            row = encode_occurrence(first)
-            members.append(Put(self._tables.timeline, TIMELINE, row))
+            item = (
+                encode_occurrence(first)
+                if isinstance(first, Occurrence)
+                else encode_dispatch(first)
+            )
+            members.append(Put(self._tables.timeline, TIMELINE, item))
         return write_together(self._database, *members)
+
+    def complete(self, schedule: Schedule, *, revision: int) -> Write:
+        """Store that a schedule is COMPLETED, and free its name and its quota."""
+        values = {
+            "state": schedule.state,
+            "revision": schedule.revision,
+            "updated_at": schedule.updated_at,
+        }
+        unchanged = DefinitionItem.revision == revision
+        update = Update(
+            self._tables.schedules,
+            definition_key(schedule.schedule_id),
+            unchanged & DefinitionItem.handover.does_not_exist(),
+            assignments(DefinitionItem, values),
+        )
+        return write_together(self._database, update, *self._freeing(schedule))
 
     def record_run(self, run: Run, row: Occurrence) -> Write:
         """Store a manual run and its row in one transaction."""

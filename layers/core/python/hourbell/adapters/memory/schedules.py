@@ -92,7 +92,10 @@ class MemorySchedules:
         return Write.APPLIED
 
     def take_over(
-        self, version: Version, ended: VersionRef, first: Occurrence | None
+        self,
+        version: Version,
+        ended: VersionRef,
+        first: Occurrence | Dispatch | None,
     ) -> Write:
         """Set who owns which times, once, and put the first row."""
         store = self._store
@@ -102,7 +105,7 @@ class MemorySchedules:
             return Write.LOST
         under_way = definition.handover and definition.version == version.version
         finished = new.effective_from is not None or old.effective_to is not None
-        taken = first is not None and store.row(first.key) is not None
+        taken = first is not None and store.has(first.key)
         if finished or taken or not under_way:
             return Write.LOST
         store.versions[version.ref] = replace(
@@ -112,8 +115,29 @@ class MemorySchedules:
         )
         store.versions[ended] = replace(old, effective_to=version.effective_from)
         store.schedules[version.schedule_id] = replace(definition, handover=False)
-        if first is not None:
+        if isinstance(first, Occurrence):
             store.put_row(first)
+        elif first is not None:
+            store.put_dispatch(first)
+        return Write.APPLIED
+
+    def complete(self, schedule: Schedule, *, revision: int) -> Write:
+        """Store that a schedule is COMPLETED, and free its name and its quota."""
+        store = self._store
+        stored = store.schedules.get(schedule.schedule_id)
+        if stored is None or stored.handover or stored.revision != revision:
+            return Write.LOST
+        name = (schedule.tenant_id, schedule.name)
+        if store.names.get(name) != schedule.schedule_id:
+            return Write.LOST
+        store.schedules[schedule.schedule_id] = replace(
+            stored,
+            state=schedule.state,
+            revision=schedule.revision,
+            updated_at=schedule.updated_at,
+        )
+        del store.names[name]
+        store.counts[schedule.tenant_id] -= 1
         return Write.APPLIED
 
     def record_run(self, run: Run, row: Occurrence) -> Write:

@@ -50,6 +50,10 @@ class MemoryStore:
         """Return the row under a key, if there is one."""
         return self.rows.get(key.partition, {}).get(key.sort)
 
+    def has(self, key: RowKey) -> bool:
+        """Whether there is a row of either kind under a key."""
+        return self.row(key) is not None or self.dispatch(key) is not None
+
     def put_row(self, row: Occurrence) -> None:
         """Write a row whatever is there, and its new image to the stream."""
         key = row.key
