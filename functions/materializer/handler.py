@@ -95,6 +95,8 @@ def _measure(report: PassReport, took: timedelta) -> None:
         "RowsScheduled": tally.scheduled,
         "RowsDeferred": tally.deferred,
         "RowsOverdue": tally.misfires,
+        "RowsMissed": tally.missed,
+        "GapsExpanded": tally.gaps,
         "RowsCanceled": tally.canceled,
         "WritesLost": tally.lost,
         "WritesUnknown": tally.unknown,

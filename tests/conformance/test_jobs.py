@@ -20,6 +20,7 @@ from hourbell.domain.job import (
     Walk,
     derived_job_id,
 )
+from hourbell.domain.misfire import Misfire, MisfirePolicy
 from hourbell.domain.schedule import Timing
 from hourbell.usecases.ports import Write
 
@@ -135,6 +136,7 @@ def test_schedules_to_create_come_back_as_they_were(world: World) -> None:
         '{"n":1.50,"s":"\\"\\u0000"}',
         Tracking.UNTRACKED,
         60,
+        Misfire(MisfirePolicy.CATCH_UP, 7, 3_600),
         "Böller 👋",
         {"team": "ops", "x": ""},
     )

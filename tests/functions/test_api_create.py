@@ -59,6 +59,11 @@ def test_the_answer_shows_the_schedule(api: Api) -> None:
         "payload": {"n": 1, "text": "ü"},
         "tracking": "UNTRACKED",
         "flexible_window_seconds": 60,
+        "misfire": {
+            "policy": "FIRE_ONCE",
+            "limit": None,
+            "max_lateness_seconds": None,
+        },
         "tzdb": body["tzdb"],
         "created_at": "2026-03-09T12:00:00Z",
         "updated_at": "2026-03-09T12:00:00Z",
@@ -101,6 +106,7 @@ OPTIONAL = (
     "payload",
     "tracking",
     "flexible_window_seconds",
+    "misfire",
     "description",
     "tags",
 )

@@ -38,6 +38,7 @@ NASTY = st.sampled_from(
         "2026-12-25",
         "9999-12-31",
         "TRACKED",
+        "CATCH_UP",
         "SKIP",
         "ring",
         "bell",
@@ -51,7 +52,8 @@ VALUES = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.dictionaries(
-            st.sampled_from(["gap", "fold", "from", "to", "k"]) | st.text(max_size=5),
+            st.sampled_from(["gap", "fold", "from", "to", "policy", "limit", "k"])
+            | st.text(max_size=5),
             inner,
             max_size=4,
         )
@@ -73,6 +75,7 @@ FIELDS = [
     "description",
     "tracking",
     "flexible_window_seconds",
+    "misfire",
     "from",
     "count",
 ]

@@ -102,6 +102,7 @@ def test_a_tenant_is_created_and_can_start_at_once(api: Api) -> None:
             "schedules": 5_000,
             "payload_bytes": 65_536,
             "min_interval_seconds": 60,
+            "catch_up_per_minute": 600,
         },
         "weight": 1,
         "revision": 1,
@@ -122,6 +123,18 @@ def test_a_tenant_is_created_and_can_start_at_once(api: Api) -> None:
         ("weight", 101, "weight", "out_of_range"),
         ("quotas", {"schedules": 20_000_001}, "quotas.schedules", "out_of_range"),
         ("quotas", {"payload_bytes": 0}, "quotas.payload_bytes", "out_of_range"),
+        (
+            "quotas",
+            {"catch_up_per_minute": 0},
+            "quotas.catch_up_per_minute",
+            "out_of_range",
+        ),
+        (
+            "quotas",
+            {"catch_up_per_minute": 60_001},
+            "quotas.catch_up_per_minute",
+            "out_of_range",
+        ),
         ("quotas", {"rate": 1}, "quotas.rate", "unknown_field"),
         (
             "quotas",
@@ -184,6 +197,15 @@ def test_a_change_needs_the_revision_it_was_made_for(api: Api) -> None:
     stale = change(api, "acme", 1, {"weight": 3})
     assert (stale.status, stale.code) == (412, "precondition_failed")
     assert stale.body["revision"] == 2
+
+
+@pytest.mark.parametrize("rate", [1, 60_000])
+def test_the_catch_up_rate_is_changed_within_its_bounds(api: Api, rate: int) -> None:
+    done = change(api, "acme", 1, {"quotas": {"catch_up_per_minute": rate}})
+    assert done.status == 200
+    assert done.body["quotas"]["catch_up_per_minute"] == rate
+    assert api.world.store.tenants["acme"].quotas.catch_up_per_minute == rate
+    assert api.call("GET", "/v1/usage").body["quotas"][-1]["limit"] == rate
 
 
 def test_a_suspension_needs_a_reason_and_can_be_taken_back(api: Api) -> None:

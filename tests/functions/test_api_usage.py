@@ -23,6 +23,7 @@ def test_usage_tells_every_quota_of_the_caller(api: Api) -> None:
                 "used": None,
                 "unit": "seconds",
             },
+            {"name": "catch_up_per_minute", "limit": 600, "used": None, "unit": "runs"},
         ],
     }
 

@@ -64,7 +64,10 @@ def document(result: Result) -> Any:
 
 
 def test_a_tenant_is_created_changed_and_shown(run: Run) -> None:
-    options = ("--tier", "basic", "--principal", EVE, "--schedules", "7", "--json")
+    options = (
+        *("--tier", "basic", "--principal", EVE, "--schedules", "7"),
+        *("--catch-up-per-minute", "90", "--json"),
+    )
     created = document(run(tenants.app, "create", "north", *options))
     assert (created["tier"], created["quotas"]["schedules"]) == ("basic", 7)
     done = document(run(tenants.app, "change", "north", "--weight", "3", "--json"))
@@ -72,6 +75,10 @@ def test_a_tenant_is_created_changed_and_shown(run: Run) -> None:
     shown = run(tenants.app, "get", "north")
     assert "north" in shown.stdout
     assert "ACTIVE" in shown.stdout
+    assert "90 a minute" in shown.stdout
+    words = ("change", "north", "--catch-up-per-minute", "30", "--json")
+    quotas = document(run(tenants.app, *words))["quotas"]
+    assert (quotas["catch_up_per_minute"], quotas["schedules"]) == (30, 7)
 
 
 def test_a_change_may_name_its_revision(run: Run) -> None:

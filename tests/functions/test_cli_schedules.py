@@ -322,6 +322,23 @@ def test_an_update_changes_what_is_named(gateway: Gateway) -> None:
     assert gateway.requests[-1]["Content-Type"] == "application/merge-patch+json"
 
 
+def test_the_misfire_policy_is_given_and_shown(gateway: Gateway) -> None:
+    words = ("--misfire", "CATCH_UP", "--catch-up-limit", "5", "--max-lateness", "3600")
+    made = created(*words)
+    policy = {"policy": "CATCH_UP", "limit": 5, "max_lateness_seconds": 3600}
+    assert made["misfire"] == policy
+    assert "CATCH_UP 5, up to 3600 s late" in run("get", made["schedule_id"]).stdout
+    update = ("update", made["schedule_id"])
+    longer = answered(*update, "--catch-up-limit", "7")
+    assert longer["misfire"] == policy | {"limit": 7}
+    usual = answered(*update, "--unset", "misfire")
+    assert usual["misfire"]["policy"] == "FIRE_ONCE"
+    put = ("put", "bell", "--expression", "@daily", "--handler", "ring")
+    skipping = answered(*put, "--misfire", "SKIP")
+    assert skipping["misfire"]["policy"] == "SKIP"
+    assert "FIRE_ONCE" in run(*put).stdout
+
+
 def test_an_update_may_name_its_revision(gateway: Gateway) -> None:
     made = created()
     words = ("update", made["schedule_id"], "--zone", "Asia/Tokyo", "--revision", "7")

@@ -1,5 +1,6 @@
 """The materializer's handler."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -63,6 +64,19 @@ def test_what_is_deferred_and_released_is_counted(
     assert metrics["RowsDeferred"] == [float(len(waiting))]
     assert len(waiting) >= 3
     assert (log.lines[0]["released"], stored(world, row).state) == (1, "SCHEDULED")
+
+
+def test_what_an_outage_left_is_counted(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.add(Timing("* * * * *"))
+    # Of 12:01 to 12:08, overdue at 12:09:02, the latest one runs. The others have two
+    # rows: the first one's, and that of the gap after it.
+    world.clock.advance(timedelta(minutes=9, seconds=2))
+    handler(order(0, 1), Context())
+    metrics = measured(capsys.readouterr().out)[()]
+    names = ("RowsOverdue", "RowsMissed", "GapsExpanded")
+    assert [sum(metrics[name]) for name in names] == [1, 2, 1]
 
 
 def test_a_group_that_another_holds_is_left_to_it(

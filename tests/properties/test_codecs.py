@@ -59,6 +59,7 @@ from hourbell.domain.definition import (
     Version,
 )
 from hourbell.domain.dispatch import Dispatch, DispatchKind, DispatchState
+from hourbell.domain.misfire import Decision, Misfire, MisfirePolicy
 from hourbell.domain.occurrence import Lane, Occurrence, State
 from hourbell.domain.schedule import Timing
 from hourbell.domain.zones import Fold, Gap
@@ -96,6 +97,12 @@ timings = st.builds(
     ).map(tuple),
     anchor=st.none() | whole_second,
 )
+misfires = st.builds(
+    Misfire,
+    st.sampled_from(MisfirePolicy),
+    st.none() | number,
+    st.none() | number,
+)
 definitions = st.builds(
     Definition,
     timing=timings,
@@ -103,6 +110,7 @@ definitions = st.builds(
     payload_json=text,
     tracking=st.sampled_from(Tracking),
     flexible_window_seconds=st.integers(0, 86_400),
+    misfire=misfires,
 )
 schedules = st.builds(
     Schedule,
@@ -166,7 +174,7 @@ tenants = st.builds(
     name,
     st.sampled_from(Tier),
     st.sampled_from(TenantState),
-    st.builds(Quotas, number, number, number),
+    st.builds(Quotas, number, number, number, number),
     weight=number,
     revision=number,
     reason=text,
@@ -181,6 +189,17 @@ handlers = st.builds(
     dispatch_rate=st.none() | number,
     description=text,
     revision=number,
+)
+decisions = st.builds(
+    Decision,
+    as_of=instant,
+    last=whole_second,
+    count=number,
+    sequence=number,
+    runs_from=st.none() | whole_second,
+    runs=number,
+    following=st.none() | whole_second,
+    per_minute=number,
 )
 occurrences = st.builds(
     Occurrence,
@@ -204,6 +223,7 @@ occurrences = st.builds(
     reason=st.none() | text,
     finished_at=optional_instant,
     expires_at=st.none() | whole_second,
+    decision=st.none() | decisions,
 )
 minutes = instant.map(lambda moment: moment.replace(second=0, microsecond=0))
 

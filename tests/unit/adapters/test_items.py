@@ -317,6 +317,9 @@ CHANGES: dict[Transition, Callable[[Occurrence], Change]] = {
         samples.canceling(row).row, Transition.REFUSE
     ),
     Transition.DEFER: lambda row: Change(scheduling(row).row, Transition.DEFER),
+    Transition.MISS: lambda row: Change(
+        replace(samples.canceling(row).row, misfire=True), Transition.MISS
+    ),
     Transition.RELEASE: lambda row: Change(scheduling(row).row, Transition.RELEASE),
     Transition.BACKFILL: lambda row: Change(scheduling(row).row, Transition.BACKFILL),
 }

@@ -57,6 +57,12 @@ def test_a_change_keeps_what_it_does_not_name() -> None:
     assert changed == expected
 
 
+def test_the_catch_up_rate_is_changed_alone() -> None:
+    quotas = QuotaChange(catch_up_per_minute=90)
+    changed = change_tenant(registrar(), "acme", TenantChange(quotas=quotas))
+    assert changed.quotas == Quotas(5_000, 65_536, 60, 90)
+
+
 def test_a_change_that_changes_nothing_keeps_the_revision() -> None:
     found = registrar()
     change = TenantChange(tier=Tier.STANDARD, weight=1)

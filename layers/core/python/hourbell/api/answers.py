@@ -12,6 +12,7 @@ from pydantic import WithJsonSchema
 
 from hourbell.api.documents import Answer, Instant, one_of
 from hourbell.api.json_text import read_json
+from hourbell.api.misfire_models import MisfireAnswer, misfire_answer
 from hourbell.api.requests import EXCLUDED
 from hourbell.domain.definition import (
     Definition,
@@ -37,7 +38,8 @@ Excluded = Annotated[list[Any], WithJsonSchema(EXCLUDED)]
 class OccurrenceAnswer(Answer):
     """A time that was due, and what became of it.
 
-    `state` is NONE while a time has no row yet, EXPIRED when it has none any more.
+    `state` is NONE while a time has no row yet, EXPIRED when it has none any more. What
+    an outage left behind has no rows of its own: its state is what was decided then.
     """
 
     occurrence_id: str
@@ -76,6 +78,7 @@ class DefinitionAnswer(Answer):
     payload: Any
     tracking: Annotated[str, one_of(Tracking)]
     flexible_window_seconds: int
+    misfire: MisfireAnswer
 
 
 class ScheduleAnswer(Answer):
@@ -105,6 +108,7 @@ class ScheduleAnswer(Answer):
     payload: Any
     tracking: Annotated[str, one_of(Tracking)]
     flexible_window_seconds: int
+    misfire: MisfireAnswer
     tzdb: str
     created_at: Instant
     updated_at: Instant
@@ -392,6 +396,7 @@ def _definition(definition: Definition) -> dict[str, Any]:
         "payload": read_json(definition.payload_json),
         "tracking": definition.tracking,
         "flexible_window_seconds": definition.flexible_window_seconds,
+        "misfire": misfire_answer(definition.misfire),
     }
 
 
@@ -401,8 +406,18 @@ def _occurrence(due: Due, zone_name: str) -> OccurrenceAnswer:
         scheduled_for=format_instant(due.scheduled_for),
         scheduled_for_local=local_text(due.scheduled_for, zone_name),
         state=due.state,
-        **(_row(due.row) if due.row is not None else {}),
+        **_told(due),
     )
+
+
+def _told(due: Due) -> dict[str, Any]:
+    """Return what a time's row says of it, or the gap row that covers it."""
+    if due.row is not None:
+        return _row(due.row)
+    if due.gap is None:
+        return {}
+    finished_at = _utc(due.gap.finished_at)
+    return {"misfire": True, "reason": due.reason, "finished_at": finished_at}
 
 
 def _row(row: Occurrence) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from hourbell.api.json_text import read_json
+from hourbell.api.misfire_models import misfire_members
 from hourbell.api.parameters import allowed_fields
 from hourbell.api.problems import request_findings
 from hourbell.api.requests import ScheduleFields
@@ -64,6 +65,7 @@ def _document(schedule: Schedule) -> dict[str, Any]:
         "payload": read_json(definition.payload_json),
         "tracking": definition.tracking.value,
         "flexible_window_seconds": definition.flexible_window_seconds,
+        "misfire": misfire_members(definition.misfire),
         "description": schedule.description,
         "tags": dict(schedule.tags),
     }

@@ -22,11 +22,13 @@ from pydantic import (
 
 from hourbell.api.documents import WholeBody, carried, judged
 from hourbell.api.json_text import read_json, write_json
+from hourbell.api.misfire_models import MisfireFields, misfire_members
 from hourbell.api.problems import request_findings
 from hourbell.domain.cron import MAX_LENGTH, parse
 from hourbell.domain.definition import Tracking
 from hourbell.domain.errors import Finding, InvalidInput
 from hourbell.domain.instants import parse_instant
+from hourbell.domain.misfire import USUAL_MISFIRE
 from hourbell.domain.packing import encoded_size
 from hourbell.domain.schedule import Timing
 from hourbell.domain.timing_json import MAX_OCCURRENCES
@@ -224,6 +226,7 @@ class ScheduleFields(TimingFields):
         "UNTRACKED"
     )
     flexible_window_seconds: Annotated[int, Field(ge=0, le=MAX_FLEXIBLE_SECONDS)] = 0
+    misfire: MisfireFields | None = None
 
     def named(self, name: str, idempotency_key: str | None = None) -> NewSchedule:
         """Return what the use cases take."""
@@ -235,6 +238,7 @@ class ScheduleFields(TimingFields):
             payload_json=write_json(self.payload),
             tracking=Tracking(self.tracking),
             flexible_window_seconds=self.flexible_window_seconds,
+            misfire=self.misfire.to_domain() if self.misfire else USUAL_MISFIRE,
             description=self.description,
             tags=dict(self.tags),
             idempotency_key=idempotency_key,
@@ -302,6 +306,7 @@ def body_hash(request: NewSchedule) -> str:
         "payload": read_json(request.payload_json),
         "tracking": request.tracking,
         "flexible_window_seconds": request.flexible_window_seconds,
+        "misfire": misfire_members(request.misfire),
         "description": request.description,
         "tags": request.tags,
     }
@@ -319,6 +324,7 @@ _DEFAULTS: Final[Mapping[str, object]] = {
     "payload": None,
     "tracking": Tracking.UNTRACKED,
     "flexible_window_seconds": 0,
+    "misfire": misfire_members(USUAL_MISFIRE),
     "description": "",
     "tags": {},
 }

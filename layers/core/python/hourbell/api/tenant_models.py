@@ -28,6 +28,7 @@ MAX_SCHEDULES: Final = 20_000_000
 MAX_PAYLOAD_BYTES: Final = 65_536
 MIN_INTERVAL_SECONDS: Final = 60
 MAX_INTERVAL_SECONDS: Final = 86_400
+MAX_CATCH_UP_PER_MINUTE: Final = 60_000
 MAX_WEIGHT: Final = 100
 MAX_REASON: Final = 512
 
@@ -35,6 +36,7 @@ TierName = Literal["premium", "standard", "basic"]
 Schedules = Annotated[int, Field(ge=1, le=MAX_SCHEDULES)]
 PayloadBytes = Annotated[int, Field(ge=1, le=MAX_PAYLOAD_BYTES)]
 Interval = Annotated[int, Field(ge=MIN_INTERVAL_SECONDS, le=MAX_INTERVAL_SECONDS)]
+CatchUpRate = Annotated[int, Field(ge=1, le=MAX_CATCH_UP_PER_MINUTE)]
 Weight = Annotated[int, Field(ge=1, le=MAX_WEIGHT)]
 TenantId = Annotated[
     str,
@@ -50,11 +52,15 @@ class QuotaFields(Body):
     schedules: Optional[Schedules] = None
     payload_bytes: Optional[PayloadBytes] = None
     min_interval_seconds: Optional[Interval] = None
+    catch_up_per_minute: Optional[CatchUpRate] = None
 
     def to_domain(self) -> QuotaChange:
         """Return what the use case takes."""
         return QuotaChange(
-            self.schedules, self.payload_bytes, self.min_interval_seconds
+            self.schedules,
+            self.payload_bytes,
+            self.min_interval_seconds,
+            self.catch_up_per_minute,
         )
 
 
@@ -113,6 +119,7 @@ class QuotasAnswer(Answer):
     schedules: int
     payload_bytes: int
     min_interval_seconds: int
+    catch_up_per_minute: int
 
 
 class TenantAnswer(Answer):
@@ -177,6 +184,7 @@ def tenant_answer(tenant: Tenant) -> TenantAnswer:
             schedules=quotas.schedules,
             payload_bytes=quotas.payload_bytes,
             min_interval_seconds=quotas.min_interval_seconds,
+            catch_up_per_minute=quotas.catch_up_per_minute,
         ),
         weight=tenant.weight,
         revision=tenant.revision,

@@ -38,6 +38,20 @@ def _options(  # noqa: PLR0913 - one option for each field
     dst_gap: Annotated[str | None, typer.Option(help="SKIP or NEXT_VALID.")] = None,
     dst_fold: Annotated[str | None, typer.Option(help="FIRST, SECOND or BOTH.")] = None,
     flexible_window_seconds: Annotated[int | None, typer.Option()] = None,
+    misfire: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POLICY",
+            help="Of times reached too late: SKIP, FIRE_ONCE or CATCH_UP.",
+        ),
+    ] = None,
+    catch_up_limit: Annotated[
+        int | None, typer.Option(help="How many of them CATCH_UP runs.")
+    ] = None,
+    max_lateness: Annotated[
+        int | None,
+        typer.Option(metavar="SECONDS", help="What is later than this never runs."),
+    ] = None,
     file: Annotated[
         Path | None,
         typer.Option(
@@ -86,6 +100,14 @@ def _body_of(options: Mapping[str, Any]) -> dict[str, Any]:
         "tags": _tags(options["tag"]),
         "exclude": [_dates(each) for each in options["exclude"] or ()] or None,
         "dst": given({"gap": options["dst_gap"], "fold": options["dst_fold"]}) or None,
+        "misfire": given(
+            {
+                "policy": options["misfire"],
+                "limit": options["catch_up_limit"],
+                "max_lateness_seconds": options["max_lateness"],
+            }
+        )
+        or None,
     }
     return _body(options["file"]) | given(fields)
 

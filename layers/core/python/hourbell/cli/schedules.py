@@ -290,6 +290,7 @@ def _print(schedule: Mapping[str, Any]) -> None:
         ("state", f"{schedule['state']}, version {schedule['version']}"),
         ("timing", f"{schedule['expression']}  ({schedule['zone']})"),
         ("handler", schedule["handler"]),
+        ("misfire", _misfire(schedule["misfire"])),
         ("next run", schedule["next_run_at_local"] or "none"),
         *_facts("runs anyway", schedule.get("already_dispatched", ())),
     )
@@ -299,12 +300,14 @@ def _print(schedule: Mapping[str, Any]) -> None:
         (
             each["scheduled_for_local"],
             each["state"],
+            each["reason"],
             _lag(each["available_at"], each["enqueued_at"]),
             _lag(each["available_at"], each["visible_at"]),
         )
         for each in schedule["last_occurrences"]
     ]
-    print_table(("scheduled for", "state", "enqueue lag", "visible lag"), rows)
+    columns = ("scheduled for", "state", "reason", "enqueue lag", "visible lag")
+    print_table(columns, rows)
 
 
 def _print_rehearsal(rehearsal: Mapping[str, Any]) -> None:
@@ -347,6 +350,13 @@ def _print_versions(log: Mapping[str, Any]) -> None:
 
 def _facts(label: str, ids: Sequence[str]) -> list[tuple[str, object]]:
     return [(label, each) for each in ids]
+
+
+def _misfire(misfire: Mapping[str, Any]) -> str:
+    limit, lateness = misfire["limit"], misfire["max_lateness_seconds"]
+    how_many = "" if limit is None else f" {limit}"
+    how_late = "" if lateness is None else f", up to {lateness} s late"
+    return f"{misfire['policy']}{how_many}{how_late}"
 
 
 def _lag(available_at: str | None, reached_at: str | None) -> str:

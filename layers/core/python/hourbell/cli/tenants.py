@@ -40,6 +40,10 @@ PayloadBytes = Annotated[int | None, typer.Option(help="The largest payload.")]
 Interval = Annotated[
     int | None, typer.Option(help="The least time between two times of a schedule.")
 ]
+CatchUp = Annotated[
+    int | None,
+    typer.Option(help="Overdue occurrences of a schedule that a minute may run."),
+]
 Revision = Annotated[
     int | None,
     typer.Option(help="Change this revision only; the current one else."),
@@ -47,7 +51,7 @@ Revision = Annotated[
 
 
 @app.command()
-def create(
+def create(  # noqa: PLR0913 - one option for each field
     tenant_id: TenantId,
     *,
     tier: Tier = None,
@@ -59,10 +63,13 @@ def create(
     schedules: Schedules = None,
     payload_bytes: PayloadBytes = None,
     min_interval_seconds: Interval = None,
+    catch_up_per_minute: CatchUp = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a tenant."""
-    quotas = _quotas(schedules, payload_bytes, min_interval_seconds)
+    quotas = _quotas(
+        schedules, payload_bytes, min_interval_seconds, catch_up_per_minute
+    )
     body = given(
         {
             "tenant_id": tenant_id,
@@ -89,7 +96,7 @@ def get(tenant_id: TenantId, *, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def change(
+def change(  # noqa: PLR0913 - one option for each field
     tenant_id: TenantId,
     *,
     tier: Tier = None,
@@ -97,11 +104,14 @@ def change(
     schedules: Schedules = None,
     payload_bytes: PayloadBytes = None,
     min_interval_seconds: Interval = None,
+    catch_up_per_minute: CatchUp = None,
     revision: Revision = None,
     as_json: AsJson = False,
 ) -> None:
     """Change a tenant's tier, weight or quotas."""
-    quotas = _quotas(schedules, payload_bytes, min_interval_seconds)
+    quotas = _quotas(
+        schedules, payload_bytes, min_interval_seconds, catch_up_per_minute
+    )
     body = given({"tier": tier, "weight": weight, "quotas": quotas})
     if not body:
         raise typer.BadParameter("name something to change")
@@ -177,12 +187,16 @@ def _principal_path(tenant_id: str, arn: str) -> str:
 
 
 def _quotas(
-    schedules: int | None, payload_bytes: int | None, min_interval_seconds: int | None
+    schedules: int | None,
+    payload_bytes: int | None,
+    min_interval_seconds: int | None,
+    catch_up_per_minute: int | None,
 ) -> dict[str, int] | None:
     quotas = {
         "schedules": schedules,
         "payload_bytes": payload_bytes,
         "min_interval_seconds": min_interval_seconds,
+        "catch_up_per_minute": catch_up_per_minute,
     }
     return given(quotas) or None
 
@@ -197,6 +211,7 @@ def _print_tenant(tenant: Mapping[str, Any]) -> None:
         ("schedules", quotas["schedules"]),
         ("payload", f"{quotas['payload_bytes']} bytes"),
         ("least interval", f"{quotas['min_interval_seconds']} s"),
+        ("catch-up", f"{quotas['catch_up_per_minute']} a minute"),
         ("weight", tenant["weight"]),
         ("revision", tenant["revision"]),
     )

@@ -265,6 +265,7 @@ class NewSchedule:
     payload_json: str = "null"
     tracking: Tracking = Tracking.UNTRACKED
     flexible_window_seconds: int = 0
+    misfire: Misfire = USUAL_MISFIRE
     description: str = ""
     tags: dict[str, str] = field(default_factory=dict)
     idempotency_key: str | None = None

@@ -234,6 +234,7 @@ def definition_of(request: NewSchedule) -> Definition:
         payload_json=request.payload_json,
         tracking=request.tracking,
         flexible_window_seconds=request.flexible_window_seconds,
+        misfire=request.misfire,
     )
 
 

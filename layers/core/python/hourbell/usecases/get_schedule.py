@@ -18,6 +18,7 @@ from hourbell.domain.policies import RETENTION
 from hourbell.domain.schedule import next_time, previous_time, upcoming
 from hourbell.domain.shards import ShardMap
 from hourbell.domain.zones import TICK
+from hourbell.usecases.gaps import Search, covering, told_by
 from hourbell.usecases.ports import Schedules, Timeline
 
 LATEST = 5
@@ -50,15 +51,19 @@ class Due:
     """A time that was due, with its row.
 
     Attributes:
-        row: None when there is none: not yet, or no longer.
-        state: the row's state; without a row EXPIRED when rows of this age are
-            deleted, else NONE.
+        row: None when there is none: not yet, no longer, or since a gap row covers it.
+        state: the row's state, or what the gap row tells; without either EXPIRED when
+            rows of this age are deleted, else NONE.
+        gap: the gap row that covers it.
+        reason: why, as the gap row tells it.
     """
 
     occurrence_id: str
     scheduled_for: datetime
     state: str
     row: Occurrence | None
+    gap: Occurrence | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +203,18 @@ def _glance(library: Library, version: Version, now: datetime) -> _Glance:
     ended = _ended(version, times, rows)
     if following is not None and (ended[0] or _is_canceled(rows.get(following))):
         following = None
-    latest = [
-        _due(version, instant, rows.get(instant), now)
+    shown = [
+        instant
         for instant, is_beyond in zip(times, ended, strict=True)
         if instant in past and not is_beyond
+    ]
+    search = Search(
+        version, lambda wanted: _rows(library, version, wanted), now - RETENTION
+    )
+    gaps = covering(search, [instant for instant in shown if instant not in rows])
+    latest = [
+        _due(version, instant, rows.get(instant), gaps.get(instant), now)
+        for instant in shown
     ]
     return _Glance(following, tuple(latest))
 
@@ -289,12 +302,22 @@ def _number(
 
 
 def _due(
-    version: Version, instant: datetime, row: Occurrence | None, now: datetime
+    version: Version,
+    instant: datetime,
+    row: Occurrence | None,
+    gap: Occurrence | None,
+    now: datetime,
 ) -> Due:
     state: str = EXPIRED if now - instant > RETENTION else NONE
+    reason = None
+    told = None if gap is None else told_by(gap, version, instant)
+    if told is not None:
+        state, reason = told
     return Due(
         occurrence_id=occurrence_id(version.schedule_id, version.version, instant),
         scheduled_for=instant,
         state=row.state if row is not None else state,
         row=row,
+        gap=gap if told is not None else None,
+        reason=reason,
     )

@@ -42,6 +42,7 @@ class QuotaChange:
     schedules: int | None = None
     payload_bytes: int | None = None
     min_interval_seconds: int | None = None
+    catch_up_per_minute: int | None = None
 
     def applied_to(self, quotas: Quotas) -> Quotas:
         """Return the quotas after the change."""
@@ -49,6 +50,7 @@ class QuotaChange:
             _first(self.schedules, quotas.schedules),
             _first(self.payload_bytes, quotas.payload_bytes),
             _first(self.min_interval_seconds, quotas.min_interval_seconds),
+            _first(self.catch_up_per_minute, quotas.catch_up_per_minute),
         )
 
 

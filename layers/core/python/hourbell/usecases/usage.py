@@ -33,4 +33,5 @@ def usage(schedules: Schedules, tenant: Tenant) -> tuple[QuotaUse, ...]:
         QuotaUse("schedules", quotas.schedules, used, "schedules"),
         QuotaUse("payload_bytes", quotas.payload_bytes, None, "bytes"),
         QuotaUse("min_interval_seconds", quotas.min_interval_seconds, None, "seconds"),
+        QuotaUse("catch_up_per_minute", quotas.catch_up_per_minute, None, "runs"),
     )

@@ -1,6 +1,7 @@
 """Between jobs and the items of the control table."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any, cast
 
 from hourbell.adapters.dynamodb import layout
@@ -23,6 +24,7 @@ from hourbell.domain.job import (
     Target,
     Walk,
 )
+from hourbell.domain.misfire import Misfire, MisfirePolicy
 from hourbell.domain.schedule import Timing
 from hourbell.usecases import job_ports
 
@@ -183,6 +185,7 @@ def _members(request: NewSchedule) -> dict[str, Any]:
         "body_hash": request.body_hash,
         "tracking": request.tracking,
         "window": request.flexible_window_seconds,
+        "misfire": asdict(request.misfire),
         "description": request.description,
         "tags": dict(request.tags),
     }
@@ -197,9 +200,14 @@ def _new_schedule(members: Mapping[str, Any], payload_json: str) -> NewSchedule:
         payload_json=payload_json,
         tracking=Tracking(members["tracking"]),
         flexible_window_seconds=members["window"],
+        misfire=_misfire(members["misfire"]),
         description=members["description"],
         tags=members["tags"],
     )
+
+
+def _misfire(members: Mapping[str, Any]) -> Misfire:
+    return replace(Misfire(**members), policy=MisfirePolicy(members["policy"]))
 
 
 def encode_results(job: Job, results: Sequence[Result]) -> Item:
