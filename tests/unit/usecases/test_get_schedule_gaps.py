@@ -12,7 +12,7 @@ from hourbell.domain.policies import RETENTION
 from hourbell.domain.schedule import Timing
 from hourbell.usecases import gaps
 from hourbell.usecases.change_schedule import pause
-from hourbell.usecases.gaps import NEAR, SPREAD, Search, covering
+from hourbell.usecases.gaps import NEAR, SPREAD, Search, covering, told_by
 from hourbell.usecases.get_schedule import NONE, Due, Library, get_schedule
 from hourbell.usecases.identify import Caller
 from hourbell.usecases.materialize import advance
@@ -79,7 +79,7 @@ def gap_row(world: World) -> Occurrence:
     return found
 
 
-@pytest.mark.parametrize("length", [10 * MINUTE, HOUR, DAY])
+@pytest.mark.parametrize("length", [10 * MINUTE, HOUR, 8 * HOUR])
 @pytest.mark.parametrize(
     ("misfire", "reason", "runs"),
     [
@@ -185,11 +185,18 @@ def test_a_run_whose_row_is_gone_is_not_called_missed() -> None:
     world = World()
     first = add(world, THREE)
     outage(world, HOUR)
-    ran = next(row for row in world.rows() if row.scheduled_for == START + 58 * MINUTE)
+    ran = next(row for row in world.rows() if row.scheduled_for == START + 57 * MINUTE)
     del world.store.rows[ran.key.partition][ran.key.sort]
     shown = {due.scheduled_for: due for due in latest(world, first)}
     assert shown[ran.scheduled_for].state == NONE
     assert shown[ran.scheduled_for].gap is None
+
+
+def test_a_row_that_is_no_gap_row_tells_nothing() -> None:
+    world = World()
+    first = add(world, SKIP)
+    (version,) = world.store.versions.values()
+    assert told_by(first, version, first.scheduled_for) is None
 
 
 def test_in_an_outage_what_was_not_reached_is_not_missed() -> None:

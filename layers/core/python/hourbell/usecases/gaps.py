@@ -76,7 +76,7 @@ def told_by(
     """Return what a gap row tells of a time that it covers, and why.
 
     Until it is worked off, a pause or a cancel may still reach it: PLANNED. None when
-    the time ran, and its own row is no longer there.
+    the time ran, and its own row is no longer there; or if it is no gap row.
     """
     decision = gap.decision
     if decision is None:
@@ -99,12 +99,10 @@ def _row_before(search: Search, instant: datetime) -> Occurrence | None:
     for _ in range(_OUTAGES):
         found = _narrowed(search, start, instant) or found
         decision = None if found is None else found.decision
-        if decision is None or decision.last >= instant:
+        if decision is None or decision.last >= instant or not decision.following:
             break
         # A gap of an earlier outage: look in what came after it.
         start = decision.following
-        if start is None or start >= instant:
-            break
     return found
 
 
