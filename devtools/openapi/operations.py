@@ -31,6 +31,7 @@ STATUSES: Final = {
     "idempotency_key_reused": 409,
     "name_taken": 409,
     "schedule_canceled": 409,
+    "schedule_completed": 409,
     "job_ended": 409,
     "handler_exists": 409,
     "tenant_exists": 409,
@@ -83,7 +84,7 @@ QUEUE: Final = frozenset(
 # Of a change that may, or must, name the revision that it is meant for.
 MATCHED: Final = BOUNDS | {"precondition_failed"}
 MUST_MATCH: Final = MATCHED | {"precondition_required"}
-CHANGE: Final = MATCHED | {"not_found", "schedule_canceled"}
+CHANGE: Final = MATCHED | {"not_found", "schedule_canceled", "schedule_completed"}
 
 
 @dataclass(frozen=True, slots=True)

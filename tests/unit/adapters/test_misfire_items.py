@@ -112,7 +112,9 @@ def test_a_row_without_decision_has_no_such_attribute() -> None:
         '"as_of"',
         "{}",
         TEXT.replace('"count"', '"counted"'),
-        TEXT.replace('"as_of":', '"more":1,"as_of":'),
+        TEXT.replace('"per_minute":', '"per_minute":-'),
+        TEXT.replace('"count":', '"count":"'),
+        TEXT.replace("06:34:00Z", "06:34:00"),
         TEXT.replace('"2026-03-09T06:34:00Z"', '"soon"'),
         TEXT.replace('"2026-03-09T06:34:00Z"', "7"),
     ],
@@ -122,6 +124,14 @@ def test_a_decision_that_makes_no_sense_makes_its_row_unreadable(text: str) -> N
     with pytest.raises(Permanent) as raised:
         decode_occurrence(item)
     assert raised.value.code == "unreadable_item"
+
+
+def test_a_member_of_a_later_release_is_ignored() -> None:
+    text = TEXT.replace('"as_of":', '"more":1,"as_of":')
+    item = encode_occurrence(planned()) | {"decision": {"S": text}}
+
+    without = item | {"decision": {"S": TEXT}}
+    assert decode_occurrence(item) == decode_occurrence(without)
 
 
 def test_a_catch_up_rate_is_kept_and_600_where_there_is_none() -> None:

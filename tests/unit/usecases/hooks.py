@@ -64,3 +64,15 @@ class _Watched:
             return self._moment.call(method, *args, **kwargs)
 
         return call
+
+
+class Only:
+    """A port one of whose methods is another port's."""
+
+    def __init__(self, name: str, other: Any, port: Any) -> None:
+        self._name = name
+        self._other = other
+        self._port = port
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._other if name == self._name else self._port, name)

@@ -13,9 +13,12 @@ from hourbell.domain.schedule import Timing
 from hourbell.usecases.backfill import backfill
 from hourbell.usecases.backfill_values import Backfilled, BackfillRequest, Outcome
 from hourbell.usecases.change_schedule import cancel
+from hourbell.usecases.materialize import advance
 
+from tests.unit.usecases.faults import Crash
+from tests.unit.usecases.hooks import Moment, Only
 from tests.unit.usecases.test_change_schedule import EVERY_MINUTE, HOURLY, caller
-from tests.unit.usecases.world import MINUTE, SECOND, START, World, times
+from tests.unit.usecases.world import EVERYTHING, MINUTE, SECOND, START, World, times
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
@@ -43,6 +46,10 @@ def fill(
         BackfillRequest(first, last, **wanted),
         world.clock.now(),
     )
+
+
+def raise_crash() -> None:
+    raise Crash
 
 
 def go_on(world: World, minutes: int = 4) -> None:
@@ -185,7 +192,7 @@ def test_a_long_range_is_taken_in_parts_whose_pace_goes_on() -> None:
 
 def test_a_time_that_its_version_has_not_reached_is_left_to_it() -> None:
     world = World()
-    row = world.add(HOURLY)
+    row = world.add(HOURLY, misfire=EVERYTHING)
     world.clock.advance(3.5 * HOUR)
     done = fill(world, row, at(12, 30))
     assert outcomes(done) == [
@@ -197,6 +204,50 @@ def test_a_time_that_its_version_has_not_reached_is_left_to_it() -> None:
     assert [key[-16:] for key in sent(world)] == [
         f"20260309T{hour}0000Z" for hour in (13, 14, 15)
     ]
+
+
+def test_what_a_gap_row_accounts_for_runs_after_all() -> None:
+    world = World()
+    row = world.add(HOURLY)
+    world.clock.advance(5.5 * HOUR)
+    go_on(world)
+    assert [key[-16:] for key in sent(world)] == ["20260309T170000Z"]
+
+    done = fill(world, row, at(12, 30))
+
+    assert outcomes(done) == [
+        ("v1.20260309T130000Z", "DEFERRED", "created"),
+        ("v1.20260309T140000Z", "DEFERRED", "created"),
+        ("v1.20260309T150000Z", "DEFERRED", "created"),
+        ("v1.20260309T160000Z", "DEFERRED", "created"),
+        ("v1.20260309T170000Z", "ENQUEUED", "exists"),
+    ]
+    go_on(world)
+    assert sorted(key[-16:] for key in sent(world)) == [
+        f"20260309T{hour}0000Z" for hour in range(13, 18)
+    ]
+    again = fill(world, row, at(12, 30))
+    assert {item[2] for item in outcomes(again)} == {"exists"}
+    # The chain goes on as if nothing had been.
+    assert [r.scheduled_for for r in world.rows(State.PLANNED)] == [at(18)]
+
+
+def test_a_gap_that_is_not_worked_off_or_was_canceled_is_left_alone() -> None:
+    for verdict, expected in ((None, "not_reached"), (State.CANCELED, "CANCELED")):
+        world = World()
+        row = world.add(HOURLY)
+        world.clock.advance(5.5 * HOUR)
+        moves = Moment(1, after=False, action=raise_crash).wrap(world.timeline)
+        timeline: Any = Only("move", moves, world.timeline)
+        with pytest.raises(Crash):
+            advance(replace(world.plane, timeline=timeline), [row], world.clock.now())
+        if verdict is not None:
+            (gap,) = [each for each in world.rows() if each.decision is not None]
+            world.store.put_row(replace(gap, state=verdict, reason="PAUSED"))
+
+        done = fill(world, row, at(14, 30))
+
+        assert [item[1] for item in outcomes(done)] == [expected] * 3
 
 
 def test_a_missed_time_runs_after_all() -> None:

@@ -130,7 +130,7 @@ def test_what_stands_and_what_ran_counts_towards_an_unchanged_limit() -> None:
 
 
 def test_a_limit_that_is_used_up_leaves_no_time() -> None:
-    world, schedule_id = running(2, 5, Tracking.UNTRACKED)
+    world, schedule_id = running(2, 2, Tracking.UNTRACKED)
     forecast = foresee(world, schedule_id, payload_and(same))
     assert (forecast.times, forecast.complete) == ((), True)
     update(world, schedule_id, payload_and(same))

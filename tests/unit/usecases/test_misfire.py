@@ -14,7 +14,7 @@ from hourbell.usecases.identify import Caller
 from hourbell.usecases.materialize import Plane, advance
 
 from tests.unit.usecases.faults import Crash
-from tests.unit.usecases.hooks import Moment
+from tests.unit.usecases.hooks import Moment, Only
 from tests.unit.usecases.world import MINUTE, SECOND, START, World, times
 
 EVERY_MINUTE = Timing("* * * * *")
@@ -265,14 +265,9 @@ def test_a_pause_reaches_a_gap_that_is_not_worked_off() -> None:
     row = world.add(EVERY_MINUTE, misfire=POLICIES["all"])
     world.clock.set(BACK)
     moment = Moment(1, after=False, action=raise_crash)
-    timeline = moment.wrap(world.timeline)
-
-    class NoMoves:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(timeline if name == "move" else world.timeline, name)
-
+    timeline: Any = Only("move", moment.wrap(world.timeline), world.timeline)
     with pytest.raises(Crash):
-        advance(replace(world.plane, timeline=NoMoves()), [row], world.clock.now())
+        advance(replace(world.plane, timeline=timeline), [row], world.clock.now())
     assert [r.decision is not None for r in world.rows()] == [False, True]
 
     pause(world.changes, ANN, row.schedule_id, world.clock.now())

@@ -35,6 +35,7 @@ from hourbell.usecases.backfill_values import (
     SkipReason,
 )
 from hourbell.usecases.change_schedule import Changes, find_current
+from hourbell.usecases.gaps import Read, Search, covering, told_by
 from hourbell.usecases.handover import finish_handover
 from hourbell.usecases.identify import Caller
 from hourbell.usecases.materialize import release_at
@@ -161,12 +162,14 @@ class _Found:
         occurrence_id: which it is, or would be.
         row: None when there is none.
         was_backfilled: whether an earlier call created it.
+        told: what a gap row says of a time without a row; None when none does.
     """
 
     key: RowKey
     occurrence_id: str
     row: Occurrence | None
     was_backfilled: bool
+    told: State | None = None
 
 
 @dataclass(slots=True)
@@ -231,15 +234,49 @@ class _Work:
             for instant, number in numbers.items()
         }
         rows = plane.timeline.read(keys.values())
+        bare = [time for time in times if time.is_owned and _is_bare(time, keys, rows)]
+        told = self._told([time for time in bare if time.instant not in earlier])
         return {
             instant: _Found(
                 key=key,
                 occurrence_id=id_of(schedule_id, numbers[instant], instant),
                 row=rows.get(key),
                 was_backfilled=instant in earlier,
+                told=told.get(instant),
             )
             for instant, key in keys.items()
         }
+
+    def _told(self, times: Sequence[_Time]) -> dict[datetime, State]:
+        """Return what gap rows say of times without a row of their own."""
+        told: dict[datetime, State] = {}
+        for version in {time.version.ref: time.version for time in times}.values():
+            search = Search(version, self._reader(version), self.now - RETENTION)
+            own = [time.instant for time in times if time.version is version]
+            for instant, gap in covering(search, own[::-1]).items():
+                answer = told_by(gap, version, instant)
+                if answer is not None:
+                    told[instant] = answer[0]
+        return told
+
+    def _reader(self, version: Version) -> Read:
+        """Return how rows of a version's times are read."""
+        plane = self.changes.plane
+
+        def read(instants: Sequence[datetime]) -> Mapping[datetime, Occurrence]:
+            keys = {
+                row_key(
+                    version.schedule_id,
+                    version.version,
+                    instant,
+                    plane.shard_map.shard_of(version.schedule_id, instant),
+                )
+                for instant in instants
+            }
+            found = plane.timeline.read(keys)
+            return {row.scheduled_for: row for row in found.values()}
+
+        return read
 
     def _route(self, times: Sequence[_Time]) -> None:
         """Find the queues of what is to be created, before anything is stored.
@@ -346,13 +383,28 @@ def _settled(time: _Time, found: Mapping[datetime, _Found]) -> BackfillItem | No
     if there.was_backfilled:
         return BackfillItem(time.instant, Outcome.EXISTS, known, EXPIRED)
     if time.is_owned:
-        # A row under such a key would become a link of the version's own chain. When
-        # one row comes to stand for many missed times, those are to be told apart
-        # from what is not reached here.
-        return _skipped(time, SkipReason.NOT_REACHED, known)
-    if not time.is_settled:
-        return _skipped(time, SkipReason.NOT_SETTLED, None)
-    return None
+        return _settled_by_gap(time, there)
+    return None if time.is_settled else _skipped(time, SkipReason.NOT_SETTLED, None)
+
+
+def _settled_by_gap(time: _Time, there: _Found) -> BackfillItem | None:
+    """Return what is to be said of an owned time without a row of its own.
+
+    Unless its version's own chain has gone past it, a row under its key would become
+    a link of that chain, and break it.
+    """
+    if there.told is State.MISSED:
+        return None
+    if there.told is State.CANCELED:
+        known = there.occurrence_id
+        return BackfillItem(time.instant, Outcome.EXISTS, known, there.told)
+    return _skipped(time, SkipReason.NOT_REACHED, there.occurrence_id)
+
+
+def _is_bare(
+    time: _Time, keys: Mapping[datetime, RowKey], rows: Mapping[RowKey, Occurrence]
+) -> bool:
+    return keys[time.instant] not in rows
 
 
 def _skipped(time: _Time, reason: SkipReason, known: str | None) -> BackfillItem:

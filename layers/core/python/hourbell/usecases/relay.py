@@ -157,7 +157,7 @@ def _relay(outbox: Outbox, rows: Sequence[Occurrence]) -> RelayReport:
     changes: list[Change] = []
     unsent: list[RowKey] = []
     deferred = 0
-    for row in sorted(rows, key=lambda row: row.available_at or row.scheduled_for):
+    for row in sorted(rows, key=_turn):
         ref = VersionRef(row.schedule_id, row.version)
         version = versions.get(ref)
         reason = objection_to_sending(outbox.schedules, row, version)
@@ -174,6 +174,11 @@ def _relay(outbox: Outbox, rows: Sequence[Occurrence]) -> RelayReport:
         changes += accepted
         unsent += retry
     return replace(_settle(outbox, changes, unsent), deferred=deferred)
+
+
+def _turn(row: Occurrence) -> tuple[datetime, datetime]:
+    """Order by when it may be received, and a backlog by its times."""
+    return row.available_at or row.scheduled_for, row.scheduled_for
 
 
 def _parcel(row: Occurrence, version: Version) -> _Parcel:

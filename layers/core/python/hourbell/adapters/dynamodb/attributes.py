@@ -1,7 +1,7 @@
 """PynamoDB attribute types for Hourbell's values."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
@@ -9,7 +9,12 @@ from typing import Any, Generic, TypeVar
 from pynamodb.attributes import Attribute
 from pynamodb.constants import BOOLEAN, LIST, MAP, NUMBER, STRING
 
-from hourbell.domain.instants import ceil_second, floor_minute, format_instant
+from hourbell.domain.instants import (
+    ceil_second,
+    floor_minute,
+    format_instant,
+    parse_instant,
+)
 from hourbell.domain.misfire import Decision
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -150,16 +155,20 @@ class DecisionAttribute(Attribute[Decision]):
         return json.dumps(members, separators=(",", ":"))
 
     def deserialize(self, value: str) -> Decision:
-        """Read what `serialize` wrote.
+        """Read what `serialize` wrote; members of a later release are ignored.
 
         Raises:
             ValueError, KeyError, TypeError: it is none.
         """
         members = json.loads(value)
+        known = {each.name: members[each.name] for each in fields(Decision)}
         for name in ("as_of", "last", "runs_from", "following"):
-            if members[name] is not None:
-                members[name] = datetime.fromisoformat(members[name])
-        return Decision(**members)
+            if known[name] is not None:
+                known[name] = parse_instant(known[name], field=name)
+        counts = [known[name] for name in ("count", "sequence", "runs", "per_minute")]
+        if not all(type(each) is int for each in counts) or known["per_minute"] < 1:
+            raise ValueError(f"not a decision: {value}")
+        return Decision(**known)
 
 
 class WatermarksAttribute(Attribute[dict[int, datetime]]):
