@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from loadtest.bench import cron
+from loadtest.bench import cron, outage
 
 
 @pytest.fixture(autouse=True)
@@ -40,3 +40,21 @@ def test_json_is_all_that_cron_prints_then(
     (line,) = printed(monkeypatch, capsys, "--json")
 
     assert json.loads(line)["ratio"] == 10.0
+
+
+def test_a_small_outage_is_drained_and_the_new_hour_is_on_time(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(outage, "STRICT", 3)
+    words = ["bench outage", "--json", "--schedules", "4", "--minutes", "30"]
+    monkeypatch.setattr(sys, "argv", words)
+    # The memory is that of the whole test run, so the exit code tells nothing.
+    outage.main()
+
+    told = json.loads(capsys.readouterr().out)
+    # Until 00:03 they were materialized by their creates; back at 00:58:20, what is
+    # of 00:04 to 00:57 is over a minute late, for four schedules.
+    assert told["caught_up"] == 4 * 54
+    assert (told["undecided"], told["unfinished_passes"]) == (0, 0)
+    assert told["strict"] == 3
+    assert told["least_strict_lead_seconds"] > 90

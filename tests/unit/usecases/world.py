@@ -156,7 +156,7 @@ class World:
         )
         for group in range(self.shard_map.groups):
             self.groups.ensure(group, now.replace(second=0) - WATERMARK_LAG)
-        created = self.schedules.create(schedule, version, first, quota=1_000)
+        created = self.schedules.create(schedule, version, first, quota=1_000_000)
         assert created is Creation.CREATED
         return first
 
