@@ -32,7 +32,9 @@ from hourbell.adapters.sqs import (
 )
 from hourbell.adapters.sqs import connect as connect_sqs
 from hourbell.domain.definition import Handler, Tenant, Tier
+from hourbell.domain.instants import floor_minute
 from hourbell.domain.occurrence import Lane, Occurrence, State
+from hourbell.domain.policies import WATERMARK_LAG
 from hourbell.domain.schedule import Timing
 from hourbell.domain.shards import ShardMap
 from hourbell.usecases.create_schedule import NewSchedule, Registry, create_schedule
@@ -108,6 +110,9 @@ class World:
         session: "boto3.Session",
         prefix: str,
         writer: Callable[[Database], RowWriter] | None = None,
+        *,
+        shards: int = SHARDS,
+        groups: int = GROUPS,
     ) -> None:
         """Create tables and queues.
 
@@ -115,6 +120,8 @@ class World:
             session: reaches the engine.
             prefix: tells this world's tables and queues from another's.
             writer: how rows are written; packed when None.
+            shards: into how many the timeline is divided.
+            groups: how many passes share them.
         """
         self._prefix = prefix
         self._meter = CapacityMeter()
@@ -127,7 +134,7 @@ class World:
         self._schedules = DynamoSchedules(database)
         self._directory = DynamoDirectory(database, self._clock)
         self._groups = DynamoShardGroups(database)
-        self._shard_map = ShardMap.constant(SHARDS, GROUPS)
+        self._shard_map = ShardMap.constant(shards, groups)
         self._plane = Plane(
             self._schedules, self._timeline, self._directory, self._shard_map, HORIZON
         )
@@ -155,6 +162,11 @@ class World:
                 create_schedule(registry, caller, request, self._clock.now())
             self._relay()
         return usage
+
+    def begin(self) -> None:
+        """Have every group scanned from now on, though nothing was ever created."""
+        for group in range(self._shard_map.groups):
+            self._groups.ensure(group, floor_minute(self._clock.now()) - WATERMARK_LAG)
 
     def run(self, minutes: int) -> Minutes:
         """Go on by some minutes; return what was done and what it cost."""
@@ -196,7 +208,7 @@ class World:
 
     def _scan(self) -> None:
         """Take the orders as Lambda's poller does (unmetered), and work them off."""
-        for place in range(GROUPS):
+        for place in range(self._shard_map.groups):
             answer = self._receiver.receive_message(QueueUrl=self._work_url)
             [order] = answer["Messages"]
             report = run_pass(
