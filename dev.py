@@ -21,7 +21,10 @@ COMMANDS = {
     "up": (commands.up, "start the local stack and stay in front of it [--detach]"),
     "down": (commands.down, "stop the local stack"),
     "synth": (commands.synth, "write the CloudFormation templates, checked by cdk-nag"),
-    "bench": (commands.bench, "measure: api | cron | idle | outage | writes [--json]"),
+    "bench": (
+        commands.bench,
+        "measure: api | blackout | cron | idle | outage | writes [--json]",
+    ),
     "fuzz": (commands.fuzz, "send made-up requests to the local stack [--cases N]"),
     "schemas": (commands.schemas, "write schemas/openapi.json, or --check it"),
     "layers": (commands.layers, "build the dependency layer for Lambda and for here"),

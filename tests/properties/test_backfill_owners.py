@@ -82,11 +82,32 @@ def verdict(
         missed = states[name] is State.MISSED
         return (instant, name, "created" if missed else "exists")
     if whose is not None:
-        return (instant, name, "skipped")
+        return (instant, name, told_by_gap(world, instant, whose))
     recent = instant > world.clock.now() - 20 * SECOND
     if recent and current_is_paused_since(world) <= instant:
         return (instant, None, "skipped")
     return (instant, name, "created")
+
+
+def told_by_gap(world: World, instant: datetime, whose: Version) -> str:
+    """Return the outcome for a time without a row, by looking at all gap rows."""
+    gaps = [
+        each
+        for each in world.rows()
+        if each.version == whose.version
+        and each.covers(instant)
+        and each.decision is not None
+        and not each.decision.lets_run(instant)
+    ]
+    assert len(gaps) <= 1
+    for gap in gaps:
+        # Backfilled itself, it had been worked off before, whatever came after.
+        if gap.backfilled_at is not None or gap.state is State.MISSED:
+            return "created"
+        return {State.CANCELED: "exists", State.PLANNED: "skipped"}.get(
+            gap.state, "created"
+        )
+    return "skipped"
 
 
 def current_is_paused_since(world: World) -> datetime:

@@ -199,7 +199,7 @@ decisions = st.builds(
     runs_from=st.none() | whole_second,
     runs=number,
     following=st.none() | whole_second,
-    per_minute=number,
+    per_minute=st.integers(1, 10**9),
 )
 occurrences = st.builds(
     Occurrence,
