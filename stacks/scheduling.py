@@ -55,7 +55,8 @@ MATERIALIZER_ACCESS: Access = {
         "Query",
         "UpdateItem",
     ],
-    "control": ["BatchGetItem", "UpdateItem"],
+    # Parked rows are put, put off and deleted.
+    "control": ["BatchGetItem", "DeleteItem", "PutItem", "Query", "UpdateItem"],
 }
 # What the API may do to change and create schedules, and no more.
 JOBS_ACCESS: Access = {

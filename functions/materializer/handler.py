@@ -1,6 +1,5 @@
 """Scan shard groups: each SQS message orders one scan of one group."""
 
-from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
@@ -48,20 +47,17 @@ def scan_group(record: SQSRecord, lambda_context: LambdaContext) -> None:
     Raises:
         Transient: a store or queue did not answer; SQS brings the order again.
     """
-    ports = bootstrap.materializer_ports()
+    scanner = bootstrap.materializer_ports()
     work = decode_work(record.body)
-    started = ports.clock.now()
+    started = scanner.clock.now()
     remaining = timedelta(milliseconds=lambda_context.get_remaining_time_in_millis())
     report = run_pass(
-        ports.plane,
-        ports.groups,
-        ports.sweep_queue,
+        scanner,
         work,
-        ports.clock,
         holder=lambda_context.aws_request_id,
         deadline=started + remaining - MARGIN,
     )
-    finished = ports.clock.now()
+    finished = scanner.clock.now()
     _measure(report, finished - started)
     if report.oldest is not None:
         metrics.add_metric(
@@ -72,13 +68,14 @@ def scan_group(record: SQSRecord, lambda_context: LambdaContext) -> None:
     logger.info(
         "scanned" if report.leased else "left to the lease's holder",
         group=work.group,
-        tally=asdict(report.tally),
+        tally=report.tally.counts,
         rows=report.rows,
         swept=report.swept,
         released=report.released,
         handovers=report.handovers,
         completed=report.completed,
         unreadable=report.unreadable,
+        parked=report.parked_rows,
         finished=report.finished,
         lease_kept=report.kept,
     )
@@ -105,6 +102,9 @@ def _measure(report: PassReport, took: timedelta) -> None:
         "RowsFaulty": tally.faulty + report.faulty,
         "RowsUnreadable": report.unreadable,
         "RecordsReleased": report.released,
+        "RowsParked": report.parked,
+        "RowsUnparked": report.unparked,
+        "ParkedRows": report.parked_rows,
         "RecordsSwept": report.swept,
         "HandoversFinished": report.handovers,
         "SchedulesCompleted": report.completed,

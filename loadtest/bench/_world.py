@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from hourbell.adapters.dynamodb import (
     Database,
     DynamoDirectory,
+    DynamoParking,
     DynamoSchedules,
     DynamoShardGroups,
     DynamoTimeline,
@@ -41,7 +42,7 @@ from hourbell.usecases.create_schedule import NewSchedule, Registry, create_sche
 from hourbell.usecases.identify import admit_tenant, identify
 from hourbell.usecases.materialize import Plane
 from hourbell.usecases.relay import Outbox, relay_rows
-from hourbell.usecases.scan import run_pass
+from hourbell.usecases.scan import Scanner, run_pass
 from hourbell.usecases.tick import tick
 
 from loadtest.bench._sizes import BatchReads, largest_item_bytes
@@ -135,6 +136,7 @@ class World:
         self._directory = DynamoDirectory(database, self._clock)
         self._groups = DynamoShardGroups(database)
         self._shard_map = ShardMap.constant(shards, groups)
+        self._parking = DynamoParking(database)
         self._plane = Plane(
             self._schedules, self._timeline, self._directory, self._shard_map, HORIZON
         )
@@ -199,6 +201,13 @@ class World:
         self._receiver, self._work_url = plain, urls["work"]
         self._work_queue = SqsWorkQueue(metered, urls["work"])
         self._sweep_queue = SqsSweepQueue(metered, urls["sweep"])
+        self._scanner = Scanner(
+            self._plane,
+            self._groups,
+            self._parking,
+            self._sweep_queue,
+            self._clock,
+        )
         self._outbox = Outbox(
             self._schedules,
             self._timeline,
@@ -212,11 +221,8 @@ class World:
             answer = self._receiver.receive_message(QueueUrl=self._work_url)
             [order] = answer["Messages"]
             report = run_pass(
-                self._plane,
-                self._groups,
-                self._sweep_queue,
+                self._scanner,
                 decode_work(order["Body"]),
-                self._clock,
                 holder=f"bench-{self._clock.now():%H%M}-{place}",
             )
             if not (report.leased and report.finished and report.kept) or report.swept:

@@ -26,6 +26,7 @@ from typing import Any
 
 from hourbell.adapters.memory import (
     MemoryDirectory,
+    MemoryParking,
     MemorySchedules,
     MemoryShardGroups,
     MemoryStore,
@@ -42,7 +43,7 @@ from hourbell.usecases.create_schedule import NewSchedule, Registry, create_sche
 from hourbell.usecases.identify import Caller
 from hourbell.usecases.materialize import Plane
 from hourbell.usecases.ports import GroupWork
-from hourbell.usecases.scan import PassReport, run_pass
+from hourbell.usecases.scan import PassReport, Scanner, run_pass
 
 START = datetime(2040, 1, 2, 0, 0, 30, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -114,15 +115,15 @@ class World:
     def scan(self, group: int) -> tuple[PassReport, float]:
         """Scan a group once; return the report, and the seconds that it took."""
         started, now = perf_counter(), self.clock.now()
-        report = run_pass(
+        scanner = Scanner(
             self.plane,
             self.groups,
+            MemoryParking(self.store),
             MemorySweepQueue(),
-            GroupWork(group, now),
             self.clock,
-            holder="bench",
-            deadline=now + BUDGET,
         )
+        work = GroupWork(group, now)
+        report = run_pass(scanner, work, holder="bench", deadline=now + BUDGET)
         # The relay's part is not measured here, and its records must not pile up.
         self.store.take_stream()
         return report, perf_counter() - started

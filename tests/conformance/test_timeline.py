@@ -306,3 +306,15 @@ def test_a_move_leaves_a_dispatch_row_alone(packed_world: World) -> None:
 
     assert packed_world.timeline.move([scheduling(planned())]) == [Write.LOST]
     assert packed_world.timeline.page(BUCKET, SHARD).dispatches == (dispatch,)
+
+
+def test_rows_of_both_kinds_are_looked_up_by_their_keys(world: World) -> None:
+    row, other = planned("looked up"), planned("another")
+    record = samples.dispatch()
+    world.seed([row, other, record])
+
+    found = world.timeline.look_up([row.key, record.key, planned("gone").key, row.key])
+
+    assert (found.rows, found.dispatches) == ((row,), (record,))
+    assert (found.unreadable, found.after) == ((), None)
+    assert world.timeline.look_up([]).rows == ()

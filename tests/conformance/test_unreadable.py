@@ -88,3 +88,20 @@ def test_a_damaged_version_is_told_from_those_that_can_be_read(
     found, faulty = read_versions(world.schedules, refs, consistent=True)
     assert set(found) == {refs[0], refs[2]}
     assert faulty == {refs[1]}
+
+
+def test_looking_rows_up_tells_what_is_damaged_from_what_is_gone(
+    moto_database: Database,
+) -> None:
+    world = dynamo_world(moto_database)
+    row, damaged, gone = (planned(label) for label in range(3))
+    dispatch = samples.dispatch()
+    world.seed([row, dispatch])
+    put(
+        moto_database,
+        moto_database.tables.timeline,
+        without(encode_occurrence(damaged), "state"),
+    )
+    page = world.timeline.look_up([row.key, damaged.key, gone.key, dispatch.key])
+    assert (page.rows, page.dispatches) == ((row,), (dispatch,))
+    assert page.unreadable == (damaged.key,)

@@ -9,6 +9,7 @@ from hourbell.adapters.dynamodb import (
     Database,
     DynamoDirectory,
     DynamoJobs,
+    DynamoParking,
     DynamoSchedules,
     DynamoShardGroups,
     DynamoTimeline,
@@ -20,6 +21,7 @@ from hourbell.adapters.memory import (
     MemoryDirectory,
     MemoryJobQueue,
     MemoryJobs,
+    MemoryParking,
     MemorySchedules,
     MemoryShardGroups,
     MemoryStore,
@@ -46,6 +48,7 @@ from hourbell.usecases.ports import (
     DeliveryQueues,
     Directory,
     GroupWork,
+    Parking,
     Probe,
     QueueProbe,
     Schedules,
@@ -75,6 +78,7 @@ class World:
     directory: Directory
     groups: ShardGroups
     jobs: Jobs
+    parking: Parking
     seed: Callable[[Sequence[Occurrence | Dispatch]], None]
     fresh_groups: Callable[[], ShardGroups]
 
@@ -121,6 +125,7 @@ def memory_world() -> World:
         MemoryDirectory(store),
         MemoryShardGroups(store),
         MemoryJobs(store),
+        MemoryParking(store),
         seed,
         lambda: MemoryShardGroups(store),
     )
@@ -176,6 +181,7 @@ def dynamo_world(database: Database, **settings: int) -> World:
         DynamoDirectory(database, clock),
         DynamoShardGroups(database),
         DynamoJobs(database),
+        DynamoParking(database),
         seed,
         lambda: DynamoShardGroups(database),
     )

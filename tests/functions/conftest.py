@@ -140,9 +140,7 @@ def ports(
         ),
         "job_ports": bootstrap.JobPorts(world.workshop),
         "tick_ports": bootstrap.TickPorts(work_queue, world.shard_map, world.clock),
-        "materializer_ports": bootstrap.MaterializerPorts(
-            plane, world.groups, world.sweep_queue, world.clock
-        ),
+        "materializer_ports": world.scanner,
         "relay_ports": bootstrap.RelayPorts(world.outbox, world.sweep_queue),
     }
     for name, made in factories.items():

@@ -134,3 +134,22 @@ def test_near_its_limit_a_pass_ends_and_the_next_one_goes_on(
     assert measured(capsys.readouterr().out)[()]["PassesUnfinished"] == [1.0]
     handler(order(group), Context(request_id="another"))
     assert len(world.rows(State.SCHEDULED)) == 3
+
+
+def test_what_is_parked_is_counted_and_told(
+    world: World, log: Log, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = world.add(Timing("* * * * *"))
+    group = world.shard_map.group_of(row.shard)
+    del world.store.handlers["acme", "ring"]
+    world.clock.advance(1_000 * SECOND)
+    handler(order(group), Context())
+    metrics = measured(capsys.readouterr().out)[()]
+    assert (metrics["RowsParked"], metrics["ParkedRows"]) == ([1.0], [1.0])
+    assert metrics["RowsUnparked"] == [0.0]
+    assert log.lines[0]["parked"] == 1
+    del world.store.rows[row.key.partition]
+    world.clock.advance(1_000 * SECOND)
+    handler(order(group), Context(request_id="another"))
+    metrics = measured(capsys.readouterr().out)[()]
+    assert (metrics["RowsUnparked"], metrics["ParkedRows"]) == ([1.0], [0.0])

@@ -41,7 +41,7 @@ DYNAMODB = {
             *("BatchGetItem", "PartiQLInsert", "PartiQLUpdate", "PutItem"),
             *("Query", "UpdateItem"),
         },
-        {"BatchGetItem", "UpdateItem"},
+        {"BatchGetItem", "DeleteItem", "PutItem", "Query", "UpdateItem"},
     ),
     "relay": ({"BatchGetItem"}, {"BatchGetItem", "PartiQLUpdate"}, set()),
     "tick": (set(), set(), set()),

@@ -13,7 +13,7 @@ from hourbell.domain.schedule import Timing
 from hourbell.usecases.materialize import Tally, advance
 from hourbell.usecases.ports import GroupWork
 from hourbell.usecases.relay import Outbox, relay_keys, relay_rows
-from hourbell.usecases.scan import run_pass
+from hourbell.usecases.scan import Scanner, run_pass
 
 from tests.unit.usecases.deferring import (
     DAY,
@@ -179,14 +179,16 @@ class Life:
             timeline=self.wrapped(world.timeline),
             directory=self.wrapped(world.directory),
         )
+        scanner = Scanner(
+            plane,
+            self.wrapped(world.groups),
+            self.wrapped(world.parking),
+            self.wrapped(world.sweep_queue),
+            world.clock,
+        )
         for group in range(world.shard_map.groups):
             work = GroupWork(group, world.clock.now())
-            groups, sweep = self.wrapped(world.groups), self.wrapped(world.sweep_queue)
-            self.survive(
-                partial(
-                    run_pass, plane, groups, sweep, work, world.clock, holder="doomed"
-                )
-            )
+            self.survive(partial(run_pass, scanner, work, holder="doomed"))
 
     def relay(self) -> None:
         world = self.world

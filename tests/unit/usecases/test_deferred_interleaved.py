@@ -237,7 +237,7 @@ def watched_pass(case: Case, moment: Moment) -> None:
         timeline=moment.wrap(world.timeline),
     )
     work = GroupWork(0, world.clock.now())
-    run_pass(plane, world.groups, world.sweep_queue, work, world.clock, holder="slow")
+    run_pass(replace(world.scanner, plane=plane), work, holder="slow")
 
 
 def act(case: Case) -> None:

@@ -223,9 +223,7 @@ def test_a_change_inside_a_pass(name: str, tracking: Tracking, skew: timedelta) 
         )
         group = world.shard_map.group_of(case.row.shard)
         work = GroupWork(group, world.clock.now())
-        run_pass(
-            plane, world.groups, world.sweep_queue, work, world.clock, holder="slow"
-        )
+        run_pass(replace(world.scanner, plane=plane), work, holder="slow")
         world.relay_stream()
 
     assert each_moment(act, run, name, tracking, skew) >= 10

@@ -153,11 +153,8 @@ def test_a_holder_that_lost_its_lease_moves_no_watermark() -> None:
 
     before = {group: lease.watermarks for group, lease in world.store.groups.items()}
     report = run_pass(
-        world.plane,
-        Overtaken(),  # type: ignore[arg-type]
-        world.sweep_queue,
+        replace(world.scanner, groups=Overtaken()),  # type: ignore[arg-type]
         GroupWork(0, world.clock.now()),
-        world.clock,
         holder="slow",
     )
     assert not report.kept
@@ -188,11 +185,8 @@ def test_a_pass_that_fails_gives_its_lease_back_with_what_it_reached() -> None:
     before = world.store.groups[0].watermarks
     with pytest.raises(Transient):
         run_pass(
-            plane,
-            world.groups,
-            world.sweep_queue,
+            replace(world.scanner, plane=plane),
             GroupWork(0, world.clock.now()),
-            world.clock,
             holder="m1",
         )
     after = world.store.groups[0].watermarks

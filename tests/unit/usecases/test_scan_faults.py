@@ -32,11 +32,8 @@ def test_a_crash_at_any_write_of_a_pass_loses_nothing(nth: int, after: bool) -> 
     for group in range(2):
         try:
             run_pass(
-                plane,
-                world.groups,
-                world.sweep_queue,
+                replace(world.scanner, plane=plane),
                 GroupWork(group, START),
-                world.clock,
                 holder="doomed",
             )
         except Crash:
@@ -87,11 +84,8 @@ def test_an_unreadable_row_hides_no_other_and_is_not_passed_over() -> None:
     group = world.shard_map.group_of(damaged.shard)
     for _ in range(10):
         report = run_pass(
-            plane,
-            world.groups,
-            world.sweep_queue,
+            replace(world.scanner, plane=plane),
             GroupWork(group, world.clock.now()),
-            world.clock,
             holder="m1",
         )
         world.relay_stream()
@@ -154,11 +148,8 @@ def test_whatever_ends_a_pass_its_lease_is_given_back() -> None:
     timeline: Any = Broken()
     with pytest.raises(RuntimeError):
         run_pass(
-            replace(world.plane, timeline=timeline),
-            world.groups,
-            world.sweep_queue,
+            replace(world.scanner, plane=replace(world.plane, timeline=timeline)),
             GroupWork(0, START),
-            world.clock,
             holder="m1",
         )
     assert world.groups.acquire(0, "m2", now=START, duration=LEASE_DURATION)
@@ -188,11 +179,8 @@ def test_a_pass_stops_at_its_deadline_in_the_middle_of_a_chain() -> None:
     started = world.clock.now()
     deadline = started + timedelta(seconds=20)
     report = run_pass(
-        replace(world.plane, timeline=timeline),
-        world.groups,
-        world.sweep_queue,
+        replace(world.scanner, plane=replace(world.plane, timeline=timeline)),
         GroupWork(world.shard_map.group_of(row.shard), started),
-        world.clock,
         holder="m1",
         deadline=deadline,
     )
@@ -215,11 +203,8 @@ def test_work_that_is_on_time_does_not_wait_for_a_backlog() -> None:
     timeline: Any = Ticking(world, 0.05)
     started = world.clock.now()
     run_pass(
-        replace(world.plane, timeline=timeline),
-        world.groups,
-        world.sweep_queue,
+        replace(world.scanner, plane=replace(world.plane, timeline=timeline)),
         GroupWork(world.shard_map.group_of(old.shard), started),
-        world.clock,
         holder="m1",
         deadline=started + timedelta(seconds=20),
     )
@@ -253,11 +238,8 @@ def test_a_dispatch_row_with_a_lasting_fault_stops_nothing_else() -> None:
     plane = replace(world.plane, schedules=schedules)
     reports = [
         run_pass(
-            plane,
-            world.groups,
-            world.sweep_queue,
+            replace(world.scanner, plane=plane),
             GroupWork(group, world.clock.now()),
-            world.clock,
             holder="m1",
         )
         for group in range(2)

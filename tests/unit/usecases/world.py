@@ -10,6 +10,7 @@ from hourbell.adapters.memory import (
     MemoryDirectory,
     MemoryJobQueue,
     MemoryJobs,
+    MemoryParking,
     MemorySchedules,
     MemoryShardGroups,
     MemoryStore,
@@ -41,7 +42,7 @@ from hourbell.usecases.materialize import Plane
 from hourbell.usecases.ports import Creation, GroupWork
 from hourbell.usecases.relay import Outbox, RelayReport, relay_keys, relay_rows
 from hourbell.usecases.run_job import Workshop
-from hourbell.usecases.scan import PassReport, run_pass
+from hourbell.usecases.scan import PassReport, Scanner, run_pass
 
 START = datetime(2026, 3, 9, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -64,6 +65,7 @@ class World:
         self.timeline = MemoryTimeline(self.store)
         self.directory = MemoryDirectory(self.store)
         self.groups = MemoryShardGroups(self.store)
+        self.parking = MemoryParking(self.store)
         self.queues = MemoryDeliveryQueues(self.clock)
         self.sweep_queue = MemorySweepQueue()
         self.jobs = MemoryJobs(self.store)
@@ -100,6 +102,12 @@ class World:
         registry = Registry(self.plane, self.groups, self.ids)
         bench = Bench(registry, self.changes)
         return Workshop(self.jobs, self.job_queue, self.directory, bench, self.clock)
+
+    @property
+    def scanner(self) -> Scanner:
+        return Scanner(
+            self.plane, self.groups, self.parking, self.sweep_queue, self.clock
+        )
 
     @property
     def outbox(self) -> Outbox:
@@ -166,11 +174,8 @@ class World:
         """Let every group be scanned once."""
         return [
             run_pass(
-                self.plane,
-                self.groups,
-                self.sweep_queue,
+                self.scanner,
                 GroupWork(group, self.clock.now()),
-                self.clock,
                 holder=holder,
                 deadline=deadline,
             )

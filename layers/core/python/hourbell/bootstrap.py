@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from hourbell.usecases.ports import (
         Clock,
         Directory,
-        ShardGroups,
         SweepQueue,
         WorkQueue,
     )
     from hourbell.usecases.relay import Outbox
     from hourbell.usecases.run_job import Workshop
+    from hourbell.usecases.scan import Scanner
     from hourbell.usecases.tenants import Registrar
 
 T = TypeVar("T")
@@ -202,16 +202,6 @@ class TickPorts:
 
 
 @dataclass(frozen=True, slots=True)
-class MaterializerPorts:
-    """What a scan needs."""
-
-    plane: "Plane"
-    groups: "ShardGroups"
-    sweep_queue: "SweepQueue"
-    clock: "Clock"
-
-
-@dataclass(frozen=True, slots=True)
 class RelayPorts:
     """What the relay needs."""
 
@@ -292,7 +282,7 @@ def tick_ports() -> TickPorts:
 
 
 @cache
-def materializer_ports() -> MaterializerPorts:
+def materializer_ports() -> "Scanner":
     """Make the ports of the materializer.
 
     Raises:
@@ -300,6 +290,8 @@ def materializer_ports() -> MaterializerPorts:
     """
     from hourbell.adapters import sqs
     from hourbell.adapters.dynamodb.groups import DynamoShardGroups
+    from hourbell.adapters.dynamodb.parking import DynamoParking
+    from hourbell.usecases.scan import Scanner
 
     settings, url = _read(
         lambda environment: (
@@ -308,9 +300,10 @@ def materializer_ports() -> MaterializerPorts:
         )
     )
     database, clock = _database(settings), _clock()
-    return MaterializerPorts(
+    return Scanner(
         plane=_plane(settings, database, clock),
         groups=DynamoShardGroups(database),
+        parking=DynamoParking(database),
         sweep_queue=sqs.SqsSweepQueue(sqs.connect(), url),
         clock=clock,
     )

@@ -308,6 +308,15 @@ def bucket_of(instant: datetime) -> str:
     )
 
 
+def minute_of(bucket: str) -> datetime:
+    """Return the UTC minute that a bucket is named by.
+
+    Raises:
+        InvalidInput: it is no bucket's name.
+    """
+    return parse_compact(f"{bucket.removesuffix('Z')}00Z", field="bucket")
+
+
 def partition_of(bucket: str, shard: int) -> str:
     """Return the partition key `<bucket>#<shard>`."""
     return f"{bucket}#{shard:04d}"

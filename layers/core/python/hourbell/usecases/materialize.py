@@ -1,10 +1,9 @@
 """Turn planned rows into outbox records, each after its next time is planned."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import accumulate
-from operator import add, attrgetter
 from typing import Final
 
 from hourbell.domain.definition import Handler, Tenant, Version, VersionRef
@@ -22,11 +21,13 @@ from hourbell.domain.occurrence import (
     State,
     Transition,
 )
+from hourbell.domain.parking import ParkReason, Trouble
 from hourbell.domain.policies import expires_at
 from hourbell.domain.routing import queue_key
 from hourbell.domain.shards import ShardMap
 from hourbell.usecases.judging import Bench, Case, judge, leaving, objection
 from hourbell.usecases.ports import Change, Directory, Schedules, Timeline, Write
+from hourbell.usecases.tally import NOTHING, Tally
 from hourbell.usecases.version_reads import read_versions
 
 # The most rows that one call takes through the steps. What is left stays PLANNED
@@ -47,50 +48,6 @@ class Plane:
     directory: Directory
     shard_map: ShardMap
     horizon: timedelta
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """What one or more steps did, in rows.
-
-    Attributes:
-        planned: next times inserted.
-        existed: next times that stood already.
-        scheduled: rows that became outbox records.
-        deferred: rows that wait for a time beyond the queue's longest delay.
-        lost: rows that somebody else moved first.
-        unknown: rows whose writes got no clear answer, or whose tenant or handler
-            was not found; they are still PLANNED and come up again.
-        canceled: rows that their version does not own or produce.
-        misfires: overdue rows that run all the same.
-        missed: overdue rows that do not run.
-        gaps: gap rows that were worked off.
-        held: rows that a handover under way has yet to decide.
-        faulty: rows whose version cannot be read or does not make sense to this
-            release, such as one in a zone that is gone; they are left alone.
-    """
-
-    planned: int = 0
-    existed: int = 0
-    scheduled: int = 0
-    deferred: int = 0
-    lost: int = 0
-    unknown: int = 0
-    canceled: int = 0
-    misfires: int = 0
-    missed: int = 0
-    gaps: int = 0
-    held: int = 0
-    faulty: int = 0
-
-    def __add__(self, other: "Tally") -> "Tally":
-        """Add up two tallies."""
-        return Tally(*map(add, _counts(self), _counts(other)))
-
-
-_counts = attrgetter(*(field.name for field in fields(Tally)))
-
-NOTHING = Tally()
 
 
 def advance(
@@ -114,7 +71,8 @@ def advance(
             the time is up. What is left is found by the next pass.
 
     Returns:
-        what was done. A row that could not be taken all the way is left PLANNED.
+        what was done. A row that could not be taken all the way is left PLANNED, and
+        the tally's troubles tell why.
 
     Raises:
         Transient: versions or tenants could not be read; nothing is half done.
@@ -162,26 +120,72 @@ def _step(
     versions, faulty = _versions_of(plane, rows)
     routes = _routes_of(plane, versions.values())
     cases: list[Case] = []
-    counts = {"unknown": 0, "held": 0, "faulty": 0}
+    troubles: list[Trouble] = []
     for row in rows:
         version = versions.get(_ref(row))
-        if _ref(row) in faulty:
-            counts["faulty"] += 1
-        elif version is None:
-            cases.append(Case(row, None, CancelReason.ORPHANED))
-        elif version.holds(row.scheduled_for):
-            counts["held"] += 1
-        elif version not in routes:
-            counts["unknown"] += 1
-        else:
+        reason = _hindrance(row, version, faulty, routes)
+        if reason is None:
             try:
-                cases.append(judge(routes.bench(plane, version, now), row, version))
+                cases.append(_case(plane, row, version, routes, now))
             except InvalidInput:
-                counts["faulty"] += 1
+                reason = ParkReason.VERSION_INVALID
+        if reason is not None:
+            troubles.append(_trouble(row, reason))
     followers, standing, planned = _plan_next(plane, cases, now)
     return followers, (
-        Tally(**counts) + planned + _leave_planned(plane, standing, routes, now)
+        _troubled(troubles) + planned + _leave_planned(plane, standing, routes, now)
     )
+
+
+def _hindrance(
+    row: Occurrence,
+    version: Version | None,
+    faulty: frozenset[VersionRef],
+    routes: "_Routes",
+) -> ParkReason | None:
+    """Return why a row cannot be judged now; None when it can."""
+    if _ref(row) in faulty:
+        return ParkReason.VERSION_UNREADABLE
+    if version is None:
+        return None
+    if version.holds(row.scheduled_for):
+        return ParkReason.HELD
+    return routes.lack(version)
+
+
+def _case(
+    plane: Plane,
+    row: Occurrence,
+    version: Version | None,
+    routes: "_Routes",
+    now: datetime,
+) -> Case:
+    if version is None:
+        return Case(row, None, CancelReason.ORPHANED)
+    return judge(routes.bench(plane, version, now), row, version)
+
+
+def _trouble(row: Occurrence, reason: ParkReason) -> Trouble:
+    return Trouble(row.key, reason, row.scheduled_for, row.tenant_id)
+
+
+_UNKNOWN: Final = frozenset(
+    {
+        ParkReason.TENANT_GONE,
+        ParkReason.HANDLER_GONE,
+        ParkReason.NEXT_UNREADABLE,
+        ParkReason.UNCLEAR,
+    }
+)
+
+
+def _troubled(troubles: Sequence[Trouble]) -> Tally:
+    """Return the tally of rows that could not be taken."""
+    reasons = [trouble.reason for trouble in troubles]
+    held = reasons.count(ParkReason.HELD)
+    unknown = sum(reason in _UNKNOWN for reason in reasons)
+    faulty = len(reasons) - held - unknown
+    return Tally(unknown=unknown, held=held, faulty=faulty, troubles=tuple(troubles))
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +195,13 @@ class _Routes:
     tenants: dict[str, Tenant]
     handlers: dict[tuple[str, str], Handler]
 
-    def __contains__(self, version: Version) -> bool:
-        return version.tenant_id in self.tenants and _handler_ref(version) in (
-            self.handlers
-        )
+    def lack(self, version: Version) -> ParkReason | None:
+        """Return what of a version is not there; None when it can be routed."""
+        if version.tenant_id not in self.tenants:
+            return ParkReason.TENANT_GONE
+        if _handler_ref(version) not in self.handlers:
+            return ParkReason.HANDLER_GONE
+        return None
 
     def bench(self, plane: Plane, version: Version, now: datetime) -> Bench:
         """Return what judging a row of a version needs."""
@@ -273,11 +280,30 @@ def _plan_next(
     existing = [key for key, answer in answers.items() if answer is Write.EXISTS]
     ready = [case for case in cases if not unclear & {r.key for r in case.all_rows}]
     standing = _obeying(plane, ready, answers)
-    stuck = len(cases) - len(standing)
     planned = [row for row in inserted if row.state is State.PLANNED]
     caught_up = len(inserted) - len(planned)
-    tally = Tally(len(planned), len(existing), unknown=stuck, misfires=caught_up)
-    return planned, standing, tally
+    tally = Tally(len(planned), len(existing), misfires=caught_up)
+    return planned, standing, tally + _left_behind(cases, ready, standing)
+
+
+def _left_behind(
+    cases: Sequence[Case], ready: Sequence[Case], standing: Sequence[Case]
+) -> Tally:
+    """Return the tally of cases whose row must stay PLANNED."""
+    clear = {case.row.key for case in ready}
+    going = {case.row.key for case in standing}
+    return _troubled(
+        [
+            _trouble(
+                case.row,
+                ParkReason.NEXT_UNREADABLE
+                if case.row.key in clear
+                else ParkReason.UNCLEAR,
+            )
+            for case in cases
+            if case.row.key not in going
+        ]
+    )
 
 
 def _obeying(
@@ -365,7 +391,9 @@ def _leave_planned(
     wanted = [_change(plane, case, routes, now) for case in cases]
     unclear = _post_releases(plane, [change.row for change in wanted], now)
     changes = [change for change in wanted if change.row.key not in unclear]
-    tally = Tally(unknown=len(unclear))
+    tally = _troubled(
+        [_trouble(c.row, ParkReason.UNCLEAR) for c in wanted if c.row.key in unclear]
+    )
     for change, answer in zip(changes, plane.timeline.move(changes), strict=True):
         tally += _count(change, answer)
     return tally
@@ -390,7 +418,7 @@ _COUNTED: Final = {
 def _count(change: Change, answer: Write) -> Tally:
     """Return the tally of one change."""
     if answer is Write.UNKNOWN:
-        return Tally(unknown=1)
+        return _troubled([_trouble(change.row, ParkReason.UNCLEAR)])
     if answer is not Write.APPLIED:
         return Tally(lost=1)
     row = change.row

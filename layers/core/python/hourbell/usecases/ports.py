@@ -5,8 +5,8 @@ docstrings. Writes are conditional; what a condition decided is a return value.
 Every method may raise `Transient` when the dependency did not answer in time.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Protocol
 
 from hourbell.domain.definition import (
@@ -18,6 +18,7 @@ from hourbell.domain.definition import (
 )
 from hourbell.domain.dispatch import Dispatch
 from hourbell.domain.occurrence import Occurrence, RowKey
+from hourbell.usecases.group_ports import Parking, ShardGroups
 from hourbell.usecases.port_values import (
     Backfill,
     Change,
@@ -49,6 +50,7 @@ __all__ = [
     "ListEntry",
     "Listing",
     "Page",
+    "Parking",
     "Probe",
     "QueueProbe",
     "Run",
@@ -268,6 +270,13 @@ class Timeline(Protocol):
         """
         ...
 
+    def look_up(self, keys: Iterable[RowKey]) -> Page:
+        """Return what lies under these keys, of either kind, by consistent reads.
+
+        In no order, on one page; what cannot be read is named.
+        """
+        ...
+
     def post(self, dispatches: Sequence[Dispatch]) -> list[Write]:
         """Insert dispatch rows where their keys are free; packed, not atomic.
 
@@ -363,43 +372,6 @@ class Directory(Protocol):
 
     def change_handler(self, handler: Handler, *, revision: int) -> Write:
         """Store a handler whose stored revision is `revision`: APPLIED or LOST."""
-        ...
-
-
-class ShardGroups(Protocol):
-    """Leases and watermarks of the shard groups."""
-
-    def ensure(self, group: int, floor: datetime) -> None:
-        """Create the group's record with this floor unless it exists.
-
-        Called before the first row of a group is written, so that no scan can ever
-        start later than a row.
-        """
-        ...
-
-    def acquire(
-        self, group: int, holder: str, *, now: datetime, duration: timedelta
-    ) -> Lease | None:
-        """Take the lease if it is free, expired, or the holder's own.
-
-        Returns:
-            the lease, or None while another holder's is alive, or no record exists.
-        """
-        ...
-
-    def release(
-        self,
-        lease: Lease,
-        watermarks: Mapping[int, datetime],
-        passed_at: datetime | None = None,
-    ) -> Write:
-        """Store watermarks and give the lease back, if it is still this lease.
-
-        A finished pass stores when it began; with None what is stored stays.
-
-        Returns:
-            APPLIED, or LOST when another holder took over.
-        """
         ...
 
 

@@ -11,6 +11,7 @@ from datetime import datetime
 from hourbell.domain.definition import Version, VersionRef
 from hourbell.domain.dispatch import Dispatch, DispatchKind, DispatchState
 from hourbell.domain.occurrence import Occurrence, RowKey, State, Transition, row_key
+from hourbell.domain.parking import ParkReason, Trouble
 from hourbell.domain.policies import expires_at, is_stuck
 from hourbell.usecases.materialize import Plane, canceling
 from hourbell.usecases.ports import Change, Write
@@ -33,6 +34,7 @@ class ReleaseReport:
         faulty: occurrences that, or whose version, cannot be read or are not there;
             they are left alone.
         stuck: outbox records that the stream did not get through.
+        troubles: of the dispatch rows that stay PENDING, why.
     """
 
     released: int = 0
@@ -42,6 +44,7 @@ class ReleaseReport:
     unclear: int = 0
     faulty: int = 0
     stuck: tuple[RowKey, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
 
 
 def release(
@@ -76,16 +79,18 @@ def release(
     rows = plane.timeline.read(taken)
     over = [key for key, row in rows.items() if row.state not in _UNSENT]
     deferred = [row for row in rows.values() if row.state is State.DEFERRED]
-    report, ended = _let_go(plane, deferred, now)
+    report, ended, hindered = _let_go(plane, deferred, now)
     stuck = tuple(row.key for row in rows.values() if is_stuck(row, now, previous))
     settled, unclear = _settle(plane, [taken[key] for key in [*over, *ended]], now)
+    hindered |= dict.fromkeys(unclear, ParkReason.UNCLEAR)
     return replace(
         report,
         stuck=stuck,
         settled=settled,
-        unclear=report.unclear + unclear,
+        unclear=report.unclear + len(unclear),
         # What is not read may be there: a row of another release.
         faulty=report.faulty + len(taken) - len(rows),
+        troubles=_troubles(taken, rows, hindered),
     )
 
 
@@ -96,21 +101,59 @@ def target_of(plane: Plane, dispatch: Dispatch) -> RowKey:
     return row_key(dispatch.schedule_id, dispatch.version, instant, shard, dispatch.run)
 
 
+def _troubles(
+    taken: Mapping[RowKey, Dispatch],
+    rows: Mapping[RowKey, Occurrence],
+    hindered: Mapping[RowKey, ParkReason],
+) -> tuple[Trouble, ...]:
+    """Tell why dispatch rows stay PENDING, as far as something may be wrong.
+
+    Args:
+        taken: the dispatch rows by the keys of their occurrences.
+        rows: the occurrences that were read.
+        hindered: what kept an occurrence, or its dispatch row, from its next state.
+    """
+    found = []
+    for key, dispatch in taken.items():
+        row, due, reason = rows.get(key), dispatch.due, hindered.get(key)
+        if row is None:
+            reason = ParkReason.TARGET_UNREADABLE
+        elif row.state is State.SCHEDULED and reason is None:
+            reason, due = ParkReason.UNSENT, row.available_at or due
+        elif row.state is State.PLANNED:
+            # Its own decision comes first.
+            reason = ParkReason.HELD
+        if reason is not None:
+            found.append(Trouble(dispatch.key, reason, due, dispatch.tenant_id))
+    return tuple(found)
+
+
 def _let_go(
     plane: Plane, rows: Sequence[Occurrence], now: datetime
-) -> tuple[ReleaseReport, list[RowKey]]:
-    """Make outbox records of deferred rows; return the keys of those that ended."""
+) -> tuple[ReleaseReport, list[RowKey], dict[RowKey, ParkReason]]:
+    """Make outbox records of deferred rows.
+
+    Returns:
+        what was done, the keys of those that ended, and what kept others.
+    """
     refs = [_ref(row) for row in rows]
     versions, faulty = read_versions(plane.schedules, refs, consistent=True)
-    readable = [row for row in rows if _ref(row) not in faulty]
+    hindered = {
+        row.key: ParkReason.VERSION_UNREADABLE for row in rows if _ref(row) in faulty
+    }
+    readable = [row for row in rows if row.key not in hindered]
     free = [row for row in readable if not _is_held(row, versions)]
+    held = [row for row in readable if _is_held(row, versions)]
+    hindered |= {row.key: ParkReason.HELD for row in held}
     free.sort(key=lambda row: row.available_at or row.scheduled_for)
     changes = [_change(plane, row, versions.get(_ref(row)), now) for row in free]
     counts = dict.fromkeys(Transition, 0)
     ended: list[RowKey] = []
     unclear = 0
     for change, answer in zip(changes, plane.timeline.move(changes), strict=True):
-        unclear += answer is Write.UNKNOWN
+        if answer is Write.UNKNOWN:
+            unclear += 1
+            hindered[change.row.key] = ParkReason.UNCLEAR
         if answer is Write.APPLIED:
             counts[change.transition] += 1
             if change.transition is Transition.CANCEL:
@@ -118,11 +161,11 @@ def _let_go(
     report = ReleaseReport(
         released=counts[Transition.RELEASE],
         canceled=counts[Transition.CANCEL],
-        held=len(readable) - len(free),
+        held=len(held),
         faulty=len(rows) - len(readable),
         unclear=unclear,
     )
-    return report, ended
+    return report, ended, hindered
 
 
 def _ref(row: Occurrence) -> VersionRef:
@@ -146,12 +189,20 @@ def _change(
 
 def _settle(
     plane: Plane, dispatches: Sequence[Dispatch], now: datetime
-) -> tuple[int, int]:
-    """Set dispatch rows DONE; return how many are, and how many are not clear."""
+) -> tuple[int, list[RowKey]]:
+    """Set dispatch rows DONE.
+
+    Returns:
+        how many are, and of those that are not clear the keys of the occurrences.
+    """
     done = [
         replace(each, state=DispatchState.DONE, expires_at=expires_at(now))
         for each in dispatches
     ]
     answers = plane.timeline.settle(done)
-    unclear = answers.count(Write.UNKNOWN)
-    return len(answers) - unclear, unclear
+    unclear = [
+        target_of(plane, dispatch)
+        for dispatch, answer in zip(dispatches, answers, strict=True)
+        if answer is Write.UNKNOWN
+    ]
+    return len(answers) - len(unclear), unclear

@@ -1,31 +1,60 @@
 """One scan of a shard group: materialize, sweep, and move the watermarks."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from hourbell.domain.dispatch import HANDOVER_GRACE, Dispatch, DispatchKind
 from hourbell.domain.errors import HourbellError, Transient
-from hourbell.domain.occurrence import Occurrence, RowKey, bucket_of
+from hourbell.domain.occurrence import (
+    Occurrence,
+    RowKey,
+    State,
+    bucket_of,
+    minute_of,
+)
+from hourbell.domain.parking import ParkReason, Trouble
 from hourbell.domain.policies import WATERMARK_LAG, is_stuck
 from hourbell.domain.shards import MINUTE, minutes_between
 from hourbell.usecases.complete import complete
 from hourbell.usecases.handover import finish_dispatched
-from hourbell.usecases.materialize import NOTHING, Plane, Tally, advance
+from hourbell.usecases.materialize import Plane, advance
+from hourbell.usecases.parking import ParkingLot, is_waiting, leads_on
 from hourbell.usecases.ports import (
     Clock,
     GroupWork,
     Lease,
     Page,
+    Parking,
     ShardGroups,
     SweepQueue,
     Write,
 )
 from hourbell.usecases.release import release
+from hourbell.usecases.tally import NOTHING, Tally
 
 # Longer than the materializer may run (50 s), so that a lease outlives its holder's
 # work, and shorter than a tick, so that a dead holder costs one pass.
 LEASE_DURATION = timedelta(seconds=55)
+
+
+@dataclass(frozen=True, slots=True)
+class Scanner:
+    """What a pass needs.
+
+    Attributes:
+        plane: the ports of materializing.
+        groups: leases and watermarks.
+        parking: parked rows.
+        sweep_queue: where stuck outbox records go.
+        clock: read anew for each page, since a pass may take most of a minute.
+    """
+
+    plane: Plane
+    groups: ShardGroups
+    parking: Parking
+    sweep_queue: SweepQueue
+    clock: Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +70,11 @@ class PassReport:
         released: deferred occurrences that became outbox records.
         handovers: interrupted handovers that were finished.
         completed: completion records that were worked off.
-        unreadable: rows that this release cannot read; they hold the watermark back.
+        unreadable: rows that this release cannot read.
         faulty: dispatch rows that could not be worked off for a lasting reason.
+        parked: rows that were parked.
+        unparked: parked rows that were found done.
+        parked_rows: rows that are parked after the pass.
         finished: False when the deadline ended the pass early.
         kept: False when the lease was lost before the watermarks were stored.
         oldest: the group's lowest watermark after the pass.
@@ -57,17 +89,17 @@ class PassReport:
     completed: int = 0
     unreadable: int = 0
     faulty: int = 0
+    parked: int = 0
+    unparked: int = 0
+    parked_rows: int = 0
     finished: bool = True
     kept: bool = True
     oldest: datetime | None = None
 
 
 def run_pass(
-    plane: Plane,
-    groups: ShardGroups,
-    sweep_queue: SweepQueue,
+    scanner: Scanner,
     work: GroupWork,
-    clock: Clock,
     *,
     holder: str,
     deadline: datetime | None = None,
@@ -75,11 +107,8 @@ def run_pass(
     """Scan a group's buckets from its watermarks to the horizon, under its lease.
 
     Args:
-        plane: the ports of materializing.
-        groups: leases and watermarks.
-        sweep_queue: where stuck outbox records go.
+        scanner: the ports.
         work: which group.
-        clock: read anew for each page, since a pass may take most of a minute.
         holder: who asks; unique to this attempt.
         deadline: when to stop and save what was reached.
 
@@ -87,18 +116,23 @@ def run_pass(
         Transient: a store or queue did not answer; the lease is given back and
             watermarks already reached are stored.
     """
+    groups, clock = scanner.groups, scanner.clock
     lease = groups.acquire(work.group, holder, now=clock.now(), duration=LEASE_DURATION)
     if lease is None:
         return PassReport(leased=False)
-    scan = _Scan(plane, sweep_queue, clock, lease, deadline)
     started = clock.now()
+    watermarks = dict(lease.watermarks)
     try:
+        lot = ParkingLot(scanner.parking, work.group)
+        scan = _Scan(scanner, lease, watermarks, lot, deadline)
         finished = scan.run(started)
     except Exception:
         # Whatever it is, the group must not stay leased to a pass that is over.
-        groups.release(lease, scan.watermarks)
+        groups.release(lease, watermarks)
         raise
-    kept = groups.release(lease, scan.watermarks, started if finished else None)
+    kept = groups.release(lease, watermarks, started if finished else None)
+    if kept is Write.APPLIED:
+        lot.forget()
     return PassReport(
         leased=True,
         tally=scan.tally,
@@ -109,6 +143,9 @@ def run_pass(
         completed=scan.completed,
         unreadable=scan.unreadable,
         faulty=scan.faulty,
+        parked=lot.parked,
+        unparked=lot.unparked,
+        parked_rows=len(lot),
         finished=finished,
         kept=kept is Write.APPLIED,
         oldest=scan.oldest(clock.now()),
@@ -120,16 +157,18 @@ class _Scan:
 
     def __init__(
         self,
-        plane: Plane,
-        sweep_queue: SweepQueue,
-        clock: Clock,
+        scanner: Scanner,
         lease: Lease,
+        watermarks: dict[int, datetime],
+        lot: ParkingLot,
         deadline: datetime | None,
     ) -> None:
-        self._plane = plane
-        self._sweep_queue = sweep_queue
-        self._clock = clock
+        self._plane = scanner.plane
+        self._sweep_queue = scanner.sweep_queue
+        self._clock = scanner.clock
         self._lease = lease
+        self._watermarks = watermarks
+        self._lot = lot
         self._deadline = deadline
         self.tally = NOTHING
         self.rows = 0
@@ -139,31 +178,37 @@ class _Scan:
         self.completed = 0
         self.unreadable = 0
         self.faulty = 0
-        self.watermarks = dict(lease.watermarks)
 
     def run(self, started: datetime) -> bool:
         """Scan what is due soon, then what is left of the past, oldest first.
 
-        So work that is on time never waits for a backlog.
+        So work that is on time never waits for a backlog. What is parked has its turn
+        between them, since it may set watermarks back.
 
         Returns:
             False when the deadline came first.
         """
-        for minute in self._minutes(started):
+        recent = started - WATERMARK_LAG
+        return (
+            self._scan(minutes_between(recent, started + self._plane.horizon), started)
+            and self._retry()
+            and self._scan(self._past(started, recent - MINUTE), started)
+            and not self._is_over()
+        )
+
+    def _past(self, started: datetime, last: datetime) -> Iterator[datetime]:
+        return minutes_between(self.oldest(started), last)
+
+    def _scan(self, minutes: Iterable[datetime], started: datetime) -> bool:
+        """Visit the buckets of some minutes that no watermark has passed."""
+        for minute in minutes:
             for shard in self._plane.shard_map.shards_of(self._lease.group, minute):
                 if minute < self._watermark(shard):
                     continue
                 if self._is_over():
                     return False
                 self._visit(minute, shard, started)
-        return not self._is_over()
-
-    def _minutes(self, started: datetime) -> Iterator[datetime]:
-        """Yield the minutes that may still get rows, then those that may be passed."""
-        until = started + self._plane.horizon
-        recent = started - WATERMARK_LAG
-        yield from minutes_between(recent, until)
-        yield from minutes_between(self.oldest(started), recent - MINUTE)
+        return True
 
     def _is_over(self) -> bool:
         return self._deadline is not None and self._clock.now() >= self._deadline
@@ -174,7 +219,7 @@ class _Scan:
         return min(map(self._watermark, shards), default=self._lease.floor)
 
     def _watermark(self, shard: int) -> datetime:
-        return self.watermarks.get(shard, self._lease.floor)
+        return self._watermarks.get(shard, self._lease.floor)
 
     def _visit(self, minute: datetime, shard: int, started: datetime) -> None:
         """Work off one bucket of one shard, and pass it if it is done for good.
@@ -185,21 +230,18 @@ class _Scan:
         settled = minute + MINUTE + WATERMARK_LAG <= started
         next_in_line = minute == self._watermark(shard)
         consistent = settled and next_in_line
-        is_open = False
+        waiting: set[RowKey] = set()
+        troubles: dict[RowKey, Trouble] = {}
         for page in self._pages(minute, shard, consistent=consistent):
-            rows, dispatches = page.rows, page.dispatches
-            is_open |= any(row.is_open for row in rows)
-            is_open |= any(dispatch.is_open for dispatch in dispatches)
-            is_open |= bool(page.unreadable)
-            self.unreadable += len(page.unreadable)
-            now = self._clock.now()
-            self.tally += advance(self._plane, rows, now, is_over=self._is_over)
-            self._sweep(rows, now)
-            self._release(dispatches, now)
-            for dispatch in dispatches:
-                self._work_off(dispatch, now)
-        if consistent and not is_open:
-            self.watermarks[shard] = minute + MINUTE
+            waiting |= _open_keys(page)
+            troubles |= self._work(page, self._lease.passed_at)
+        if not consistent:
+            return
+        # First parked, then passed: never the reverse.
+        lasting = [troubles[key] for key in sorted(waiting & troubles.keys())]
+        self._lot.admit(lasting, self._clock.now())
+        if all(key in self._lot for key in waiting):
+            self._watermarks[shard] = minute + MINUTE
 
     def _pages(
         self, minute: datetime, shard: int, *, consistent: bool
@@ -209,15 +251,66 @@ class _Scan:
             page = self._plane.timeline.page(
                 bucket, shard, after=after, consistent=consistent
             )
-            self.rows += len(page.rows) + len(page.dispatches)
             yield page
             if page.after is None:
                 return
             after = page.after
 
-    def _release(self, dispatches: tuple[Dispatch, ...], now: datetime) -> None:
+    def _retry(self) -> bool:
+        """Try parked rows again whose time has come.
+
+        Returns:
+            False when the deadline came first.
+        """
+        due = self._lot.due(self._clock.now())
+        if not due:
+            return True
+        if self._is_over():
+            return False
+        keys = [row.key for row in due]
+        troubles = self._work(self._plane.timeline.look_up(keys), None)
+        found = self._plane.timeline.look_up(keys)
+        for row in due:
+            trouble = troubles.get(row.key)
+            if not is_waiting(row, found):
+                self._lot.let_go(row)
+                if leads_on(row, found):
+                    self._set_back(row.key)
+            elif trouble is not None or not self._is_over():
+                self._lot.put_off(row, trouble, self._clock.now())
+        return True
+
+    def _set_back(self, key: RowKey) -> None:
+        """Let the watermark begin anew at a row's bucket."""
+        minute = minute_of(key.bucket)
+        self._watermarks[key.shard] = min(self._watermark(key.shard), minute)
+
+    def _work(self, page: Page, previous: datetime | None) -> dict[RowKey, Trouble]:
+        """Work off some rows; return what is wrong with those that stay open.
+
+        Args:
+            page: the rows.
+            previous: when the last finished pass began; for the sweep's backoff.
+        """
+        now = self._clock.now()
+        self.rows += len(page.rows) + len(page.dispatches)
+        self.unreadable += len(page.unreadable)
+        tally = advance(self._plane, page.rows, now, is_over=self._is_over)
+        self.tally += replace(tally, troubles=())
+        self._hand_over([row.key for row in page.rows if is_stuck(row, now, previous)])
+        troubles = [
+            *tally.troubles,
+            *self._release(page.dispatches, now, previous),
+            *self._work_off_all(page.dispatches, now),
+            *map(_unsent, (r for r in page.rows if r.state is State.SCHEDULED)),
+            *map(_unreadable, page.unreadable),
+        ]
+        return {trouble.key: trouble for trouble in troubles}
+
+    def _release(
+        self, dispatches: Sequence[Dispatch], now: datetime, previous: datetime | None
+    ) -> tuple[Trouble, ...]:
         """Let deferred occurrences go whose dispatch rows are due."""
-        previous = self._lease.passed_at
         report = release(self._plane, dispatches, now, previous=previous)
         self.released += report.released
         self.faulty += report.faulty
@@ -225,26 +318,40 @@ class _Scan:
             canceled=report.canceled, held=report.held, unknown=report.unclear
         )
         self._hand_over(report.stuck)
+        return report.troubles
 
-    def _work_off(self, dispatch: Dispatch, now: datetime) -> None:
+    def _work_off_all(
+        self, dispatches: Iterable[Dispatch], now: datetime
+    ) -> Iterator[Trouble]:
+        """Work off the dispatch rows that are due, while there is time."""
+        for dispatch in dispatches:
+            if not dispatch.is_open or not _is_due(dispatch, now):
+                continue
+            if self._is_over():
+                return
+            reason = self._work_off(dispatch, now)
+            if reason is not None:
+                yield Trouble(dispatch.key, reason, dispatch.due, dispatch.tenant_id)
+
+    def _work_off(self, dispatch: Dispatch, now: datetime) -> ParkReason | None:
         """Do what a dispatch row asks for that concerns a schedule as a whole."""
-        if not dispatch.is_open or not _is_due(dispatch, now):
-            return
         try:
             if dispatch.kind is DispatchKind.HANDOVER:
                 finish_dispatched(self._plane, dispatch, self._clock)
                 self.handovers += 1
             elif dispatch.kind is DispatchKind.COMPLETE:
-                self.completed += complete(self._plane, dispatch, now)
+                if not complete(self._plane, dispatch, now):
+                    return ParkReason.HELD
+                self.completed += 1
         except Transient:
-            raise
+            # If nothing answers any more, the next page says so.
+            self.tally += Tally(unknown=1)
+            return ParkReason.UNCLEAR
         except HourbellError:
             # A lasting fault of this one; it must not stop the others.
             self.faulty += 1
-
-    def _sweep(self, rows: tuple[Occurrence, ...], now: datetime) -> None:
-        previous = self._lease.passed_at
-        self._hand_over([row.key for row in rows if is_stuck(row, now, previous)])
+            return ParkReason.DISPATCH_FAULTY
+        return None
 
     def _hand_over(self, keys: Sequence[RowKey]) -> None:
         if keys:
@@ -256,3 +363,19 @@ def _is_due(dispatch: Dispatch, now: datetime) -> bool:
     """Whether it is the pass's turn: of a handover, when its call had time for it."""
     is_handover = dispatch.kind is DispatchKind.HANDOVER
     return now >= dispatch.due + (HANDOVER_GRACE if is_handover else timedelta(0))
+
+
+def _open_keys(page: Page) -> set[RowKey]:
+    """Return the keys of the rows that hold the watermark back unless parked."""
+    rows = {row.key for row in page.rows if row.is_open}
+    dispatches = {dispatch.key for dispatch in page.dispatches if dispatch.is_open}
+    return rows | dispatches | set(page.unreadable)
+
+
+def _unsent(row: Occurrence) -> Trouble:
+    due = row.available_at or row.scheduled_for
+    return Trouble(row.key, ParkReason.UNSENT, due, row.tenant_id)
+
+
+def _unreadable(key: RowKey) -> Trouble:
+    return Trouble(key, ParkReason.ROW_UNREADABLE, minute_of(key.bucket) + MINUTE)

@@ -8,6 +8,7 @@ from hourbell.adapters.dynamodb.directory import DynamoDirectory
 from hourbell.adapters.dynamodb.groups import DynamoShardGroups
 from hourbell.adapters.dynamodb.jobs import DynamoJobs
 from hourbell.adapters.dynamodb.layout import TableNames
+from hourbell.adapters.dynamodb.parking import DynamoParking
 from hourbell.adapters.dynamodb.schedules import DynamoSchedules
 from hourbell.adapters.dynamodb.timeline import DynamoTimeline
 
@@ -15,6 +16,7 @@ __all__ = [
     "Database",
     "DynamoDirectory",
     "DynamoJobs",
+    "DynamoParking",
     "DynamoSchedules",
     "DynamoShardGroups",
     "DynamoTimeline",

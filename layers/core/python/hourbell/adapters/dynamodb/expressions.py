@@ -3,9 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from botocore.exceptions import ClientError
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action, Update
 from pynamodb.models import Model
+
+from hourbell.adapters.sdk_errors import code_of
+
+_CONDITION_FAILED = "ConditionalCheckFailedException"
 
 
 def conditional(condition: Condition, updates: Sequence[Action] = ()) -> dict[str, Any]:
@@ -37,3 +42,13 @@ def assignments(model: type[Model], values: Mapping[str, Any]) -> list[Action]:
         attributes[name].remove() if value is None else attributes[name].set(value)
         for name, value in values.items()
     ]
+
+
+def unless_refused(call: Any, arguments: dict[str, Any]) -> Any:  # noqa: ANN401
+    """Return a conditional write's answer, or None when its condition failed."""
+    try:
+        return call(**arguments)
+    except ClientError as error:
+        if code_of(error) == _CONDITION_FAILED:
+            return None
+        raise

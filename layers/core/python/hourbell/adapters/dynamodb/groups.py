@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from botocore.exceptions import ClientError
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
@@ -14,12 +13,10 @@ from hourbell.adapters.dynamodb.control_items import (
     encode_group,
     group_item_key,
 )
-from hourbell.adapters.dynamodb.expressions import conditional
+from hourbell.adapters.dynamodb.expressions import conditional, unless_refused
 from hourbell.adapters.dynamodb.models import GroupItem
-from hourbell.adapters.sdk_errors import code_of, translation
+from hourbell.adapters.sdk_errors import translation
 from hourbell.usecases.ports import Lease, Write
-
-_CONDITION_FAILED = "ConditionalCheckFailedException"
 
 
 class DynamoShardGroups:
@@ -40,7 +37,7 @@ class DynamoShardGroups:
             **conditional(GroupItem.control_key.does_not_exist()),
         }
         with translation():
-            _unless_refused(self._client.put_item, arguments)
+            unless_refused(self._client.put_item, arguments)
         self._known.add(group)
 
     def acquire(
@@ -97,15 +94,5 @@ class DynamoShardGroups:
             **conditional(condition, updates),
         }
         with translation():
-            answer = _unless_refused(self._client.update_item, arguments)
+            answer = unless_refused(self._client.update_item, arguments)
         return None if answer is None else answer["Attributes"]
-
-
-def _unless_refused(call: Any, arguments: dict[str, Any]) -> Any:  # noqa: ANN401
-    """Return a conditional write's answer, or None when its condition failed."""
-    try:
-        return call(**arguments)
-    except ClientError as error:
-        if code_of(error) == _CONDITION_FAILED:
-            return None
-        raise

@@ -125,6 +125,11 @@ def job_list_key(tenant_id: str) -> str:
     return f"JOBS#{tenant_id}"
 
 
+def parking_key(group: int) -> str:
+    """Return the partition of a shard group's parked rows."""
+    return f"PARKED#{group}"
+
+
 DEFINITION_SORT: Final = "DEF"
 VERSIONS: Final = "V#"
 NAME_SORT: Final = "NAME"

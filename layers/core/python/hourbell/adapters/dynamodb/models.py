@@ -33,6 +33,7 @@ from hourbell.domain.dispatch import DispatchState
 from hourbell.domain.job import JobState, Operation
 from hourbell.domain.misfire import MisfirePolicy
 from hourbell.domain.occurrence import Lane, State
+from hourbell.domain.parking import ParkReason
 
 
 class _Defined(Model):
@@ -284,3 +285,13 @@ class ListedJobItem(_Control):
 
     job_id = UnicodeAttribute()
     expires_at = ExpiryAttribute()
+
+
+class ParkedItem(_Control):
+    """A parked row; its group and its key stand in the item's key."""
+
+    reason = EnumAttribute(ParkReason)
+    since = InstantAttribute()
+    next_try_at = InstantAttribute()
+    tries = IntegerAttribute()
+    tenant_id = UnicodeAttribute(null=True)

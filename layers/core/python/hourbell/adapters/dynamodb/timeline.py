@@ -104,9 +104,14 @@ class DynamoTimeline:
 
         What cannot be read is left out; a page names it.
         """
+        return {row.key: row for row in self.look_up(keys).rows}
+
+    def look_up(self, keys: Iterable[RowKey]) -> Page:
+        """Return what lies under these keys, of either kind, by consistent reads."""
         wanted = [row_item_key(key) for key in dict.fromkeys(keys)]
         items = batch_get(self._database, self._table, wanted, consistent=True)
-        return {row.key: row for row in _sorted(items)[0]}
+        rows, dispatches, unreadable = _sorted(items)
+        return Page(tuple(rows), None, tuple(dispatches), tuple(unreadable))
 
     def post(self, dispatches: Sequence[Dispatch]) -> list[Write]:
         """Insert dispatch rows where their keys are free.

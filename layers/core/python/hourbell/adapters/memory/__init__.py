@@ -9,6 +9,7 @@ from hourbell.adapters.memory.directory import MemoryDirectory
 from hourbell.adapters.memory.groups import MemoryShardGroups
 from hourbell.adapters.memory.ids import SeededIds
 from hourbell.adapters.memory.jobs import MemoryJobs
+from hourbell.adapters.memory.parking import MemoryParking
 from hourbell.adapters.memory.queues import (
     Delivery,
     MemoryDeliveryQueues,
@@ -27,6 +28,7 @@ __all__ = [
     "MemoryDirectory",
     "MemoryJobQueue",
     "MemoryJobs",
+    "MemoryParking",
     "MemorySchedules",
     "MemoryShardGroups",
     "MemoryStore",

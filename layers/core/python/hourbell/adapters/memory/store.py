@@ -7,6 +7,7 @@ from hourbell.domain.definition import Handler, Schedule, Tenant, Version, Versi
 from hourbell.domain.dispatch import Dispatch
 from hourbell.domain.job import Job, Result
 from hourbell.domain.occurrence import Occurrence, RowKey
+from hourbell.domain.parking import ParkedRow
 from hourbell.usecases.job_ports import JobItem
 from hourbell.usecases.ports import Backfill, Lease, Run
 
@@ -23,6 +24,7 @@ class MemoryStore:
         principals: normalized principal -> tenant_id.
         handlers: (tenant_id, name) -> handler.
         groups: the lease record of each shard group as it was last written.
+        parked: (group, key) -> parked row.
         runs: (schedule_id, run) -> manual run.
         backfills: (schedule_id, scheduled_for) -> backfilled time.
         jobs: by job_id, and likewise their items and results.
@@ -39,6 +41,7 @@ class MemoryStore:
     principals: dict[str, str] = field(default_factory=dict)
     handlers: dict[tuple[str, str], Handler] = field(default_factory=dict)
     groups: dict[int, Lease] = field(default_factory=dict)
+    parked: dict[tuple[int, RowKey], ParkedRow] = field(default_factory=dict)
     stream: list[Occurrence] = field(default_factory=list)
     runs: dict[tuple[str, str], Run] = field(default_factory=dict)
     backfills: dict[tuple[str, datetime], Backfill] = field(default_factory=dict)

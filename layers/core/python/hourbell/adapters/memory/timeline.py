@@ -67,6 +67,17 @@ class MemoryTimeline:
         found = {key: self._store.row(key) for key in keys}
         return {key: row for key, row in found.items() if row is not None}
 
+    def look_up(self, keys: Iterable[RowKey]) -> Page:
+        """Return what lies under these keys, of either kind."""
+        wanted = list(dict.fromkeys(keys))
+        rows = [self._store.row(key) for key in wanted]
+        dispatches = [self._store.dispatch(key) for key in wanted]
+        return Page(
+            tuple(row for row in rows if row is not None),
+            None,
+            tuple(each for each in dispatches if each is not None),
+        )
+
     def post(self, dispatches: Sequence[Dispatch]) -> list[Write]:
         """Insert dispatch rows where their keys are free."""
         _reject_repeats([dispatch.key for dispatch in dispatches])

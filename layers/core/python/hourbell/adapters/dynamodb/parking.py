@@ -1,0 +1,131 @@
+"""Parked rows on DynamoDB."""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from pynamodb.expressions.condition import Condition
+
+from hourbell.adapters.dynamodb import layout
+from hourbell.adapters.dynamodb.client import Database
+from hourbell.adapters.dynamodb.codec import Item, decode, encode
+from hourbell.adapters.dynamodb.expressions import conditional, unless_refused
+from hourbell.adapters.dynamodb.models import ParkedItem
+from hourbell.adapters.dynamodb.reading import query
+from hourbell.adapters.sdk_errors import translation
+from hourbell.domain.errors import Permanent
+from hourbell.domain.occurrence import RowKey
+from hourbell.domain.parking import ParkedRow
+from hourbell.usecases.ports import Write
+
+log = logging.getLogger(__name__)
+
+_SEPARATOR: Final = "#"
+
+
+class DynamoParking:
+    """The `Parking` port."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._table = database.tables.control
+
+    def parked(self, group: int) -> tuple[ParkedRow, ...]:
+        """Return all parked rows of a group in key order, by consistent reads."""
+        items = query(
+            self._database,
+            None,
+            TableName=self._table,
+            KeyConditionExpression="#partition = :partition",
+            ExpressionAttributeNames={"#partition": layout.CONTROL.partition},
+            ExpressionAttributeValues={":partition": {"S": layout.parking_key(group)}},
+            ConsistentRead=True,
+        )
+        return tuple(_readable(items))
+
+    def park(self, row: ParkedRow) -> Write:
+        """Park a row unless it is parked."""
+        free = ParkedItem.control_key.does_not_exist()
+        return Write.APPLIED if self._put(row, free) else Write.EXISTS
+
+    def put_off(self, row: ParkedRow) -> Write:
+        """Store a parked row after one more try.
+
+        When an answer was lost, the repetition finds its own write and says LOST.
+        """
+        before = ParkedItem.tries == row.tries - 1
+        return Write.APPLIED if self._put(row, before) else Write.LOST
+
+    def unpark(self, row: ParkedRow) -> Write:
+        """Forget a parked row."""
+        arguments = {
+            "TableName": self._table,
+            "Key": _key(row),
+            **conditional(ParkedItem.tries == row.tries),
+        }
+        with translation():
+            answer = unless_refused(self._database.client.delete_item, arguments)
+        return Write.LOST if answer is None else Write.APPLIED
+
+    def _put(self, row: ParkedRow, condition: Condition) -> bool:
+        arguments = {
+            "TableName": self._table,
+            "Item": encode_parked(row),
+            **conditional(condition),
+        }
+        with translation():
+            return unless_refused(self._database.client.put_item, arguments) is not None
+
+
+def _readable(items: Iterable[Mapping[str, Any]]) -> Iterator[ParkedRow]:
+    """Read items; one that cannot be read must not stop the group's passes."""
+    for item in items:
+        try:
+            yield decode_parked(item)
+        except Permanent:
+            log.exception("an unreadable parked row", extra={"row": str(item)})
+
+
+def encode_parked(row: ParkedRow) -> Item:
+    """Write a parked row. It never expires."""
+    values = {
+        "schema": layout.SCHEMA,
+        "reason": row.reason,
+        "since": row.since,
+        "next_try_at": row.next_try_at,
+        "tries": row.tries,
+        "tenant_id": row.tenant_id,
+    }
+    return _key(row) | encode(ParkedItem, values)
+
+
+def decode_parked(item: Mapping[str, Any]) -> ParkedRow:
+    """Read a parked row.
+
+    Raises:
+        Permanent: it is none that this code reads.
+    """
+    try:
+        values = decode(ParkedItem, item)
+        bucket, shard, sort = values["item"].split(_SEPARATOR, 2)
+        return ParkedRow(
+            group=int(values["control_key"].partition(_SEPARATOR)[2]),
+            key=RowKey(bucket, int(shard), sort),
+            reason=values["reason"],
+            since=values["since"],
+            next_try_at=values["next_try_at"],
+            tries=values["tries"],
+            tenant_id=values.get("tenant_id"),
+        )
+    except (KeyError, ValueError) as error:
+        raise Permanent("not a parked row", code="unreadable_item") from error
+
+
+def _key(row: ParkedRow) -> Item:
+    return encode(
+        ParkedItem,
+        {
+            "control_key": layout.parking_key(row.group),
+            "item": f"{row.key.partition}{_SEPARATOR}{row.key.sort}",
+        },
+    )

@@ -1,0 +1,71 @@
+"""What materializing did, counted."""
+
+from dataclasses import dataclass, field, fields, replace
+from operator import add, attrgetter
+
+from hourbell.domain.parking import Trouble
+
+# Of how many rows it is told why they could not be taken. What is beyond comes up
+# again, when those before it are out of the way.
+MAX_TROUBLES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What one or more steps did, in rows.
+
+    Attributes:
+        planned: next times inserted.
+        existed: next times that stood already.
+        scheduled: rows that became outbox records.
+        deferred: rows that wait for a time beyond the queue's longest delay.
+        lost: rows that somebody else moved first.
+        unknown: rows whose writes got no clear answer, or whose tenant or handler
+            was not found; they are still PLANNED and come up again.
+        canceled: rows that their version does not own or produce.
+        misfires: overdue rows that run all the same.
+        missed: overdue rows that do not run.
+        gaps: gap rows that were worked off.
+        held: rows that a handover under way has yet to decide.
+        faulty: rows whose version cannot be read or does not make sense to this
+            release, such as one in a zone that is gone; they are left alone.
+        troubles: which rows are unknown, held or faulty, and why; not more than
+            MAX_TROUBLES, and no part of what makes two tallies equal.
+    """
+
+    planned: int = 0
+    existed: int = 0
+    scheduled: int = 0
+    deferred: int = 0
+    lost: int = 0
+    unknown: int = 0
+    canceled: int = 0
+    misfires: int = 0
+    missed: int = 0
+    gaps: int = 0
+    held: int = 0
+    faulty: int = 0
+    troubles: tuple[Trouble, ...] = field(default=(), compare=False)
+
+    def __add__(self, other: "Tally") -> "Tally":
+        """Add up two tallies."""
+        troubles = (*self.troubles, *other.troubles)[:MAX_TROUBLES]
+        counts = map(add, _counts(self), _counts(other))
+        return replace(Tally(*counts), troubles=troubles)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The numbers by name."""
+        return dict(zip(_NAMES, _counts(self), strict=True))
+
+    @property
+    def moved(self) -> int:
+        """How many rows were inserted or left PLANNED."""
+        left = self.scheduled + self.deferred + self.canceled + self.missed
+        return self.planned + left
+
+
+_NAMES = tuple(each.name for each in fields(Tally) if each.name != "troubles")
+_counts = attrgetter(*_NAMES)
+
+NOTHING = Tally()
