@@ -75,18 +75,17 @@ def test_poison_among_a_thousand_good_rows_slows_none_of_them(name: str) -> None
     poison = POISONS[name]
     world = PoisonedWorld()
     good = [world.add(Timing(f"{n % 60} * * * *")) for n in range(1, 1_001)]
-    world.minutes(6)
+    # From 12:19 on, each pass also looks at a bucket that is 20 minutes old.
+    world.minutes(25)
     world.pages()
     world.minutes(1)
     usual = world.pages()
     row = world.add(EVERY_TEN, tenant="zeta")
     poison.spoil(world, row)
-    before = world.store.parked == {}
     most = 0
     for _ in range(173):
         world.minutes(1)
         most = max(most, world.pages())
-    assert before
     assert only(world).reason is poison.reason
     ids = {each.schedule_id for each in good}
     due = [r for r in world.rows() if r.scheduled_for <= START + 180 * MINUTE]

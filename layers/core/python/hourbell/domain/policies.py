@@ -14,6 +14,10 @@ RETENTION = timedelta(days=15)
 # bucket that ended this long ago gets no new row.
 WATERMARK_LAG = timedelta(minutes=2)
 
+# How old a bucket is when it is looked at once more: what a paused process or a wrong
+# clock wrote behind the watermark is found then.
+SECOND_LOOK = timedelta(minutes=20)
+
 # SQS accepts no longer delay per message.
 MAX_DELAY_SECONDS = 900
 

@@ -14,11 +14,11 @@ from hourbell.domain.occurrence import (
     minute_of,
 )
 from hourbell.domain.parking import ParkReason, Trouble
-from hourbell.domain.policies import WATERMARK_LAG, is_stuck
+from hourbell.domain.policies import SECOND_LOOK, WATERMARK_LAG, is_stuck
 from hourbell.domain.shards import MINUTE, minutes_between
 from hourbell.usecases.complete import complete
 from hourbell.usecases.handover import finish_dispatched
-from hourbell.usecases.materialize import Plane, advance
+from hourbell.usecases.materialize import Plane, advance, release_at
 from hourbell.usecases.parking import ParkingLot, is_waiting, leads_on
 from hourbell.usecases.ports import (
     Clock,
@@ -72,6 +72,7 @@ class PassReport:
         completed: completion records that were worked off.
         unreadable: rows that this release cannot read.
         faulty: dispatch rows that could not be worked off for a lasting reason.
+        late: open rows that were found behind a watermark.
         parked: rows that were parked.
         unparked: parked rows that were found done.
         parked_rows: rows that are parked after the pass.
@@ -89,6 +90,7 @@ class PassReport:
     completed: int = 0
     unreadable: int = 0
     faulty: int = 0
+    late: int = 0
     parked: int = 0
     unparked: int = 0
     parked_rows: int = 0
@@ -143,6 +145,7 @@ def run_pass(
         completed=scan.completed,
         unreadable=scan.unreadable,
         faulty=scan.faulty,
+        late=scan.late,
         parked=lot.parked,
         unparked=lot.unparked,
         parked_rows=len(lot),
@@ -178,12 +181,13 @@ class _Scan:
         self.completed = 0
         self.unreadable = 0
         self.faulty = 0
+        self.late = 0
 
     def run(self, started: datetime) -> bool:
         """Scan what is due soon, then what is left of the past, oldest first.
 
-        So work that is on time never waits for a backlog. What is parked has its turn
-        between them, since it may set watermarks back.
+        So work that is on time never waits for a backlog. Between them come the second
+        looks and what is parked, since both may set watermarks back.
 
         Returns:
             False when the deadline came first.
@@ -191,6 +195,7 @@ class _Scan:
         recent = started - WATERMARK_LAG
         return (
             self._scan(minutes_between(recent, started + self._plane.horizon), started)
+            and self._look_again(started)
             and self._retry()
             and self._scan(self._past(started, recent - MINUTE), started)
             and not self._is_over()
@@ -256,6 +261,55 @@ class _Scan:
                 return
             after = page.after
 
+    def _look_again(self, started: datetime) -> bool:
+        """Look once more at the buckets that became old since the last finished pass.
+
+        Where a late writer left something open, the watermark goes back to it.
+
+        Returns:
+            False when the deadline came first.
+        """
+        age, previous = MINUTE + SECOND_LOOK, self._lease.passed_at
+        first = self._lease.floor
+        if previous is not None:
+            first = max(first, previous - age + MINUTE)
+        for minute in minutes_between(first, started - age):
+            for shard in self._plane.shard_map.shards_of(self._lease.group, minute):
+                if minute >= self._watermark(shard):
+                    continue
+                if self._is_over():
+                    return False
+                for page in self._pages(minute, shard, consistent=True):
+                    if self._found_late(page):
+                        self._watermarks[shard] = minute
+        return True
+
+    def _found_late(self, page: Page) -> bool:
+        """Count what a late writer left, and hand over the outbox records in it."""
+        keys, now = self._late_keys(page), self._clock.now()
+        late = [row for row in page.rows if row.key in keys]
+        # As if for the first time: the sweep's turns so far missed them.
+        self._hand_over([row.key for row in late if is_stuck(row, now, None)])
+        self.late += len(keys)
+        return bool(keys)
+
+    def _late_keys(self, page: Page) -> set[RowKey]:
+        """Return the open rows of a passed bucket that nobody would come to.
+
+        A deferred occurrence that was released is not among them: while it is unsent,
+        its dispatch row speaks for it.
+        """
+        keys = {key for key in _open_keys(page) if key not in self._lot}
+        unsent = [row for row in page.rows if row.key in keys and _is_unsent(row)]
+        spoken_for = {row.key for row in unsent if row.backfilled_at is not None}
+        releases = {
+            release_at(self._plane, row, row.planned_at).key: row.key for row in unsent
+        }
+        if releases:
+            found = self._plane.timeline.look_up(releases).dispatches
+            spoken_for |= {releases[each.key] for each in found if each.is_open}
+        return keys - spoken_for
+
     def _retry(self) -> bool:
         """Try parked rows again whose time has come.
 
@@ -302,7 +356,7 @@ class _Scan:
             *tally.troubles,
             *self._release(page.dispatches, now, previous),
             *self._work_off_all(page.dispatches, now),
-            *map(_unsent, (r for r in page.rows if r.state is State.SCHEDULED)),
+            *map(_unsent, filter(_is_unsent, page.rows)),
             *map(_unreadable, page.unreadable),
         ]
         return {trouble.key: trouble for trouble in troubles}
@@ -370,6 +424,10 @@ def _open_keys(page: Page) -> set[RowKey]:
     rows = {row.key for row in page.rows if row.is_open}
     dispatches = {dispatch.key for dispatch in page.dispatches if dispatch.is_open}
     return rows | dispatches | set(page.unreadable)
+
+
+def _is_unsent(row: Occurrence) -> bool:
+    return row.state is State.SCHEDULED
 
 
 def _unsent(row: Occurrence) -> Trouble:
