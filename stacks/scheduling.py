@@ -163,9 +163,13 @@ class SchedulingStack(Stack):
             timeout=MATERIALIZER_TIMEOUT,
             memory_mb=1024,
             access=MATERIALIZER_ACCESS,
-            environment={"HOURBELL_SWEEP_QUEUE_URL": self._queues.sweep.queue_url},
+            environment={
+                "HOURBELL_SWEEP_QUEUE_URL": self._queues.sweep.queue_url,
+                "HOURBELL_WORK_QUEUE_URL": self._queues.work.queue_url,
+            },
         )
-        allow_send(materializer, [self._queues.sweep])
+        # Back to its own queue goes the order for the rest of a backlog.
+        allow_send(materializer, [self._queues.sweep, self._queues.work])
         allow_receive(materializer, self._queues.work)
         lambda_.EventSourceMapping(
             self,

@@ -41,8 +41,8 @@ def handler(
 def scan_group(record: SQSRecord, lambda_context: LambdaContext) -> None:
     """Scan one group until it is done or the function's time is nearly over.
 
-    What a pass does not reach, the next one takes up: the watermarks say from where,
-    and by then the next tick's order is on its way.
+    What a pass does not reach, the next one takes up: the watermarks say from where.
+    If this one got something done, it has ordered the next one itself.
 
     Raises:
         Transient: a store or queue did not answer; SQS brings the order again.
@@ -78,6 +78,7 @@ def scan_group(record: SQSRecord, lambda_context: LambdaContext) -> None:
         late=report.late,
         parked=report.parked_rows,
         finished=report.finished,
+        continued=report.continued,
         lease_kept=report.kept,
     )
 
@@ -110,6 +111,7 @@ def _measure(report: PassReport, took: timedelta) -> None:
         "RecordsSwept": report.swept,
         "HandoversFinished": report.handovers,
         "SchedulesCompleted": report.completed,
+        "PassesContinued": int(report.continued),
         "PassesUnfinished": int(not report.finished),
         "LeasesLost": int(not report.kept),
     }

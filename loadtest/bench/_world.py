@@ -206,6 +206,7 @@ class World:
             self._groups,
             self._parking,
             self._sweep_queue,
+            self._work_queue,
             self._clock,
         )
         self._outbox = Outbox(

@@ -145,3 +145,17 @@ def test_a_finished_pass_is_remembered_and_an_unfinished_one_changes_nothing(
     assert held(world, "b").passed_at == NOW
     world.groups.release(held(world, "b"), {}, None)
     assert held(world, "c").passed_at == NOW
+
+
+def test_the_pass_that_was_through_with_its_second_looks_is_remembered(
+    world: World,
+) -> None:
+    world.groups.ensure(GROUP, FLOOR)
+    lease = held(world, "a")
+    assert lease.looked_at is None
+    world.groups.release(lease, {}, None, NOW)
+    second = held(world, "b")
+    assert (second.passed_at, second.looked_at) == (None, NOW)
+    world.groups.release(second, {}, NOW + MINUTE, None)
+    third = held(world, "c")
+    assert (third.passed_at, third.looked_at) == (NOW + MINUTE, NOW)

@@ -49,7 +49,7 @@ DYNAMODB = {
 SENDS = {
     "api": {"jobs"},
     "jobs": {"jobs"},
-    "materializer": {"sweep"},
+    "materializer": {"sweep", "work"},
     "relay": {
         "sweep",
         "stream-failures",

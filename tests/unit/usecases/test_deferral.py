@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from hourbell.domain.occurrence import Occurrence, State
 from hourbell.domain.schedule import Timing
-from hourbell.usecases.materialize import Tally, advance
+from hourbell.usecases.materialize import advance
 from hourbell.usecases.ports import GroupWork
 from hourbell.usecases.relay import Outbox, relay_keys, relay_rows
 from hourbell.usecases.scan import Scanner, run_pass
+from hourbell.usecases.tally import Tally
 
 from tests.unit.usecases.deferring import (
     DAY,

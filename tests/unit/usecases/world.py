@@ -16,6 +16,7 @@ from hourbell.adapters.memory import (
     MemoryStore,
     MemorySweepQueue,
     MemoryTimeline,
+    MemoryWorkQueue,
     SeededIds,
 )
 from hourbell.domain.definition import (
@@ -70,6 +71,7 @@ class World:
         self.sweep_queue = MemorySweepQueue()
         self.jobs = MemoryJobs(self.store)
         self.job_queue = MemoryJobQueue()
+        self.work_queue = MemoryWorkQueue()
         self.add_tenant("acme", Tier.STANDARD)
 
     def add_tenant(self, tenant_id: str, tier: Tier) -> Tenant:
@@ -106,7 +108,12 @@ class World:
     @property
     def scanner(self) -> Scanner:
         return Scanner(
-            self.plane, self.groups, self.parking, self.sweep_queue, self.clock
+            self.plane,
+            self.groups,
+            self.parking,
+            self.sweep_queue,
+            self.work_queue,
+            self.clock,
         )
 
     @property

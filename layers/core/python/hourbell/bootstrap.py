@@ -293,18 +293,20 @@ def materializer_ports() -> "Scanner":
     from hourbell.adapters.dynamodb.parking import DynamoParking
     from hourbell.usecases.scan import Scanner
 
-    settings, url = _read(
+    settings, sweep_url, work_url = _read(
         lambda environment: (
             read_settings(environment),
             environment.text("HOURBELL_SWEEP_QUEUE_URL"),
+            environment.text("HOURBELL_WORK_QUEUE_URL"),
         )
     )
-    database, clock = _database(settings), _clock()
+    database, client, clock = _database(settings), sqs.connect(), _clock()
     return Scanner(
         plane=_plane(settings, database, clock),
         groups=DynamoShardGroups(database),
         parking=DynamoParking(database),
-        sweep_queue=sqs.SqsSweepQueue(sqs.connect(), url),
+        sweep_queue=sqs.SqsSweepQueue(client, sweep_url),
+        work_queue=sqs.SqsWorkQueue(client, work_url),
         clock=clock,
     )
 

@@ -34,10 +34,12 @@ class ShardGroups(Protocol):
         lease: Lease,
         watermarks: Mapping[int, datetime],
         passed_at: datetime | None = None,
+        looked_at: datetime | None = None,
     ) -> Write:
         """Store watermarks and give the lease back, if it is still this lease.
 
-        A finished pass stores when it began; with None what is stored stays.
+        A finished pass stores when it began, and so does a pass that was through with
+        its second looks; with None what is stored stays.
 
         Returns:
             APPLIED, or LOST when another holder took over.

@@ -167,6 +167,8 @@ class Lease:
         watermarks: per shard, the first minute that may still hold open rows.
         floor: the watermark of shards that have no own entry.
         passed_at: when the last pass that was finished began; None before the first.
+        looked_at: when the last pass that was through with its second looks began;
+            None before the first.
     """
 
     group: int
@@ -176,6 +178,7 @@ class Lease:
     floor: datetime
     watermarks: Mapping[int, datetime]
     passed_at: datetime | None = None
+    looked_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,60 +1,18 @@
 """One scan of a shard group: materialize, sweep, and move the watermarks."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from hourbell.domain.dispatch import HANDOVER_GRACE, Dispatch, DispatchKind
-from hourbell.domain.errors import HourbellError, Transient
-from hourbell.domain.occurrence import (
-    Occurrence,
-    RowKey,
-    State,
-    bucket_of,
-    minute_of,
-)
-from hourbell.domain.parking import ParkReason, Trouble
-from hourbell.domain.policies import SECOND_LOOK, WATERMARK_LAG, is_stuck
-from hourbell.domain.shards import MINUTE, minutes_between
-from hourbell.usecases.complete import complete
-from hourbell.usecases.handover import finish_dispatched
-from hourbell.usecases.materialize import Plane, advance, release_at
-from hourbell.usecases.parking import ParkingLot, is_waiting, leads_on
-from hourbell.usecases.ports import (
-    Clock,
-    GroupWork,
-    Lease,
-    Page,
-    Parking,
-    ShardGroups,
-    SweepQueue,
-    Write,
-)
-from hourbell.usecases.release import release
+from hourbell.usecases.parking import ParkingLot
+from hourbell.usecases.ports import GroupWork, Write
+from hourbell.usecases.scanning import Scan, Scanner
 from hourbell.usecases.tally import NOTHING, Tally
+
+__all__ = ["LEASE_DURATION", "PassReport", "Scanner", "run_pass"]
 
 # Longer than the materializer may run (50 s), so that a lease outlives its holder's
 # work, and shorter than a tick, so that a dead holder costs one pass.
 LEASE_DURATION = timedelta(seconds=55)
-
-
-@dataclass(frozen=True, slots=True)
-class Scanner:
-    """What a pass needs.
-
-    Attributes:
-        plane: the ports of materializing.
-        groups: leases and watermarks.
-        parking: parked rows.
-        sweep_queue: where stuck outbox records go.
-        clock: read anew for each page, since a pass may take most of a minute.
-    """
-
-    plane: Plane
-    groups: ShardGroups
-    parking: Parking
-    sweep_queue: SweepQueue
-    clock: Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +35,7 @@ class PassReport:
         unparked: parked rows that were found done.
         parked_rows: rows that are parked after the pass.
         finished: False when the deadline ended the pass early.
+        continued: whether the order was put back on the work queue, for the rest.
         kept: False when the lease was lost before the watermarks were stored.
         oldest: the group's lowest watermark after the pass.
     """
@@ -95,6 +54,7 @@ class PassReport:
     unparked: int = 0
     parked_rows: int = 0
     finished: bool = True
+    continued: bool = False
     kept: bool = True
     oldest: datetime | None = None
 
@@ -107,6 +67,10 @@ def run_pass(
     deadline: datetime | None = None,
 ) -> PassReport:
     """Scan a group's buckets from its watermarks to the horizon, under its lease.
+
+    A pass that its deadline ended and that got something done puts its order back on
+    the work queue, so that a backlog does not wait for ticks. A pass without the lease
+    does not, so that orders do not become more.
 
     Args:
         scanner: the ports.
@@ -126,15 +90,23 @@ def run_pass(
     watermarks = dict(lease.watermarks)
     try:
         lot = ParkingLot(scanner.parking, work.group)
-        scan = _Scan(scanner, lease, watermarks, lot, deadline)
+        scan = Scan(scanner, lease, watermarks, lot, deadline)
         finished = scan.run(started)
     except Exception:
         # Whatever it is, the group must not stay leased to a pass that is over.
         groups.release(lease, watermarks)
         raise
-    kept = groups.release(lease, watermarks, started if finished else None)
+    kept = groups.release(
+        lease, watermarks, started if finished else None, scan.looked_at
+    )
+    continued = False
     if kept is Write.APPLIED:
         lot.forget()
+        # Only now, when the lease is free. A pass that got nothing done would get
+        # nothing done again at once: it waits for the next tick.
+        continued = not finished and scan.has_progressed
+    if continued:
+        scanner.work_queue.put([work])
     return PassReport(
         leased=True,
         tally=scan.tally,
@@ -150,290 +122,7 @@ def run_pass(
         unparked=lot.unparked,
         parked_rows=len(lot),
         finished=finished,
+        continued=continued,
         kept=kept is Write.APPLIED,
         oldest=scan.oldest(clock.now()),
     )
-
-
-class _Scan:
-    """The state of one pass."""
-
-    def __init__(
-        self,
-        scanner: Scanner,
-        lease: Lease,
-        watermarks: dict[int, datetime],
-        lot: ParkingLot,
-        deadline: datetime | None,
-    ) -> None:
-        self._plane = scanner.plane
-        self._sweep_queue = scanner.sweep_queue
-        self._clock = scanner.clock
-        self._lease = lease
-        self._watermarks = watermarks
-        self._lot = lot
-        self._deadline = deadline
-        self.tally = NOTHING
-        self.rows = 0
-        self.swept = 0
-        self.released = 0
-        self.handovers = 0
-        self.completed = 0
-        self.unreadable = 0
-        self.faulty = 0
-        self.late = 0
-
-    def run(self, started: datetime) -> bool:
-        """Scan what is due soon, then what is left of the past, oldest first.
-
-        So work that is on time never waits for a backlog. Between them come the second
-        looks and what is parked, since both may set watermarks back.
-
-        Returns:
-            False when the deadline came first.
-        """
-        recent = started - WATERMARK_LAG
-        return (
-            self._scan(minutes_between(recent, started + self._plane.horizon), started)
-            and self._look_again(started)
-            and self._retry()
-            and self._scan(self._past(started, recent - MINUTE), started)
-            and not self._is_over()
-        )
-
-    def _past(self, started: datetime, last: datetime) -> Iterator[datetime]:
-        return minutes_between(self.oldest(started), last)
-
-    def _scan(self, minutes: Iterable[datetime], started: datetime) -> bool:
-        """Visit the buckets of some minutes that no watermark has passed."""
-        for minute in minutes:
-            for shard in self._plane.shard_map.shards_of(self._lease.group, minute):
-                if minute < self._watermark(shard):
-                    continue
-                if self._is_over():
-                    return False
-                self._visit(minute, shard, started)
-        return True
-
-    def _is_over(self) -> bool:
-        return self._deadline is not None and self._clock.now() >= self._deadline
-
-    def oldest(self, now: datetime) -> datetime:
-        """Return the lowest watermark of the group's shards."""
-        shards = self._plane.shard_map.shards_of(self._lease.group, now)
-        return min(map(self._watermark, shards), default=self._lease.floor)
-
-    def _watermark(self, shard: int) -> datetime:
-        return self._watermarks.get(shard, self._lease.floor)
-
-    def _visit(self, minute: datetime, shard: int, started: datetime) -> None:
-        """Work off one bucket of one shard, and pass it if it is done for good.
-
-        Only a bucket that no writer can still add to may be passed, and only after
-        a consistent read found nothing open in it.
-        """
-        settled = minute + MINUTE + WATERMARK_LAG <= started
-        next_in_line = minute == self._watermark(shard)
-        consistent = settled and next_in_line
-        waiting: set[RowKey] = set()
-        troubles: dict[RowKey, Trouble] = {}
-        for page in self._pages(minute, shard, consistent=consistent):
-            waiting |= _open_keys(page)
-            troubles |= self._work(page, self._lease.passed_at)
-        if not consistent:
-            return
-        # First parked, then passed: never the reverse.
-        lasting = [troubles[key] for key in sorted(waiting & troubles.keys())]
-        self._lot.admit(lasting, self._clock.now())
-        if all(key in self._lot for key in waiting):
-            self._watermarks[shard] = minute + MINUTE
-
-    def _pages(
-        self, minute: datetime, shard: int, *, consistent: bool
-    ) -> Iterator[Page]:
-        bucket, after = bucket_of(minute), None
-        while True:
-            page = self._plane.timeline.page(
-                bucket, shard, after=after, consistent=consistent
-            )
-            yield page
-            if page.after is None:
-                return
-            after = page.after
-
-    def _look_again(self, started: datetime) -> bool:
-        """Look once more at the buckets that became old since the last finished pass.
-
-        Where a late writer left something open, the watermark goes back to it.
-
-        Returns:
-            False when the deadline came first.
-        """
-        age, previous = MINUTE + SECOND_LOOK, self._lease.passed_at
-        first = self._lease.floor
-        if previous is not None:
-            first = max(first, previous - age + MINUTE)
-        for minute in minutes_between(first, started - age):
-            for shard in self._plane.shard_map.shards_of(self._lease.group, minute):
-                if minute >= self._watermark(shard):
-                    continue
-                if self._is_over():
-                    return False
-                for page in self._pages(minute, shard, consistent=True):
-                    if self._found_late(page):
-                        self._watermarks[shard] = minute
-        return True
-
-    def _found_late(self, page: Page) -> bool:
-        """Count what a late writer left, and hand over the outbox records in it."""
-        keys, now = self._late_keys(page), self._clock.now()
-        late = [row for row in page.rows if row.key in keys]
-        # As if for the first time: the sweep's turns so far missed them.
-        self._hand_over([row.key for row in late if is_stuck(row, now, None)])
-        self.late += len(keys)
-        return bool(keys)
-
-    def _late_keys(self, page: Page) -> set[RowKey]:
-        """Return the open rows of a passed bucket that nobody would come to.
-
-        A deferred occurrence that was released is not among them: while it is unsent,
-        its dispatch row speaks for it.
-        """
-        keys = {key for key in _open_keys(page) if key not in self._lot}
-        unsent = [row for row in page.rows if row.key in keys and _is_unsent(row)]
-        spoken_for = {row.key for row in unsent if row.backfilled_at is not None}
-        releases = {
-            release_at(self._plane, row, row.planned_at).key: row.key for row in unsent
-        }
-        if releases:
-            found = self._plane.timeline.look_up(releases).dispatches
-            spoken_for |= {releases[each.key] for each in found if each.is_open}
-        return keys - spoken_for
-
-    def _retry(self) -> bool:
-        """Try parked rows again whose time has come.
-
-        Returns:
-            False when the deadline came first.
-        """
-        due = self._lot.due(self._clock.now())
-        if not due:
-            return True
-        if self._is_over():
-            return False
-        keys = [row.key for row in due]
-        troubles = self._work(self._plane.timeline.look_up(keys), None)
-        found = self._plane.timeline.look_up(keys)
-        for row in due:
-            trouble = troubles.get(row.key)
-            if not is_waiting(row, found):
-                self._lot.let_go(row)
-                if leads_on(row, found):
-                    self._set_back(row.key)
-            elif trouble is not None or not self._is_over():
-                self._lot.put_off(row, trouble, self._clock.now())
-        return True
-
-    def _set_back(self, key: RowKey) -> None:
-        """Let the watermark begin anew at a row's bucket."""
-        minute = minute_of(key.bucket)
-        self._watermarks[key.shard] = min(self._watermark(key.shard), minute)
-
-    def _work(self, page: Page, previous: datetime | None) -> dict[RowKey, Trouble]:
-        """Work off some rows; return what is wrong with those that stay open.
-
-        Args:
-            page: the rows.
-            previous: when the last finished pass began; for the sweep's backoff.
-        """
-        now = self._clock.now()
-        self.rows += len(page.rows) + len(page.dispatches)
-        self.unreadable += len(page.unreadable)
-        tally = advance(self._plane, page.rows, now, is_over=self._is_over)
-        self.tally += replace(tally, troubles=())
-        self._hand_over([row.key for row in page.rows if is_stuck(row, now, previous)])
-        troubles = [
-            *tally.troubles,
-            *self._release(page.dispatches, now, previous),
-            *self._work_off_all(page.dispatches, now),
-            *map(_unsent, filter(_is_unsent, page.rows)),
-            *map(_unreadable, page.unreadable),
-        ]
-        return {trouble.key: trouble for trouble in troubles}
-
-    def _release(
-        self, dispatches: Sequence[Dispatch], now: datetime, previous: datetime | None
-    ) -> tuple[Trouble, ...]:
-        """Let deferred occurrences go whose dispatch rows are due."""
-        report = release(self._plane, dispatches, now, previous=previous)
-        self.released += report.released
-        self.faulty += report.faulty
-        self.tally += Tally(
-            canceled=report.canceled, held=report.held, unknown=report.unclear
-        )
-        self._hand_over(report.stuck)
-        return report.troubles
-
-    def _work_off_all(
-        self, dispatches: Iterable[Dispatch], now: datetime
-    ) -> Iterator[Trouble]:
-        """Work off the dispatch rows that are due, while there is time."""
-        for dispatch in dispatches:
-            if not dispatch.is_open or not _is_due(dispatch, now):
-                continue
-            if self._is_over():
-                return
-            reason = self._work_off(dispatch, now)
-            if reason is not None:
-                yield Trouble(dispatch.key, reason, dispatch.due, dispatch.tenant_id)
-
-    def _work_off(self, dispatch: Dispatch, now: datetime) -> ParkReason | None:
-        """Do what a dispatch row asks for that concerns a schedule as a whole."""
-        try:
-            if dispatch.kind is DispatchKind.HANDOVER:
-                finish_dispatched(self._plane, dispatch, self._clock)
-                self.handovers += 1
-            elif dispatch.kind is DispatchKind.COMPLETE:
-                if not complete(self._plane, dispatch, now):
-                    return ParkReason.HELD
-                self.completed += 1
-        except Transient:
-            # If nothing answers any more, the next page says so.
-            self.tally += Tally(unknown=1)
-            return ParkReason.UNCLEAR
-        except HourbellError:
-            # A lasting fault of this one; it must not stop the others.
-            self.faulty += 1
-            return ParkReason.DISPATCH_FAULTY
-        return None
-
-    def _hand_over(self, keys: Sequence[RowKey]) -> None:
-        if keys:
-            self._sweep_queue.put(keys)
-            self.swept += len(keys)
-
-
-def _is_due(dispatch: Dispatch, now: datetime) -> bool:
-    """Whether it is the pass's turn: of a handover, when its call had time for it."""
-    is_handover = dispatch.kind is DispatchKind.HANDOVER
-    return now >= dispatch.due + (HANDOVER_GRACE if is_handover else timedelta(0))
-
-
-def _open_keys(page: Page) -> set[RowKey]:
-    """Return the keys of the rows that hold the watermark back unless parked."""
-    rows = {row.key for row in page.rows if row.is_open}
-    dispatches = {dispatch.key for dispatch in page.dispatches if dispatch.is_open}
-    return rows | dispatches | set(page.unreadable)
-
-
-def _is_unsent(row: Occurrence) -> bool:
-    return row.state is State.SCHEDULED
-
-
-def _unsent(row: Occurrence) -> Trouble:
-    due = row.available_at or row.scheduled_for
-    return Trouble(row.key, ParkReason.UNSENT, due, row.tenant_id)
-
-
-def _unreadable(key: RowKey) -> Trouble:
-    return Trouble(key, ParkReason.ROW_UNREADABLE, minute_of(key.bucket) + MINUTE)

@@ -211,4 +211,5 @@ def decode_lease(item: Mapping[str, Any]) -> Lease:
         floor=values["floor"],
         watermarks=values.get("watermarks", {}),
         passed_at=values.get("passed_at"),
+        looked_at=values.get("looked_at"),
     )

@@ -65,6 +65,7 @@ class DynamoShardGroups:
         lease: Lease,
         watermarks: Mapping[int, datetime],
         passed_at: datetime | None = None,
+        looked_at: datetime | None = None,
     ) -> Write:
         """Store watermarks over the lease's own ones, and give the lease back.
 
@@ -80,6 +81,8 @@ class DynamoShardGroups:
         ]
         if passed_at is not None:
             changes.append(GroupItem.passed_at.set(passed_at))
+        if looked_at is not None:
+            changes.append(GroupItem.looked_at.set(looked_at))
         item = self._update(lease.group, unchanged, changes)
         return Write.LOST if item is None else Write.APPLIED
 

@@ -233,6 +233,7 @@ class GroupItem(_Control):
     lease_until = SortableInstantAttribute(null=True)
     watermarks = WatermarksAttribute(null=True)
     passed_at = InstantAttribute(null=True)
+    looked_at = InstantAttribute(null=True)
 
 
 class JobItem(_Control):

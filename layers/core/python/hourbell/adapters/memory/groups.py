@@ -44,6 +44,7 @@ class MemoryShardGroups:
         lease: Lease,
         watermarks: Mapping[int, datetime],
         passed_at: datetime | None = None,
+        looked_at: datetime | None = None,
     ) -> Write:
         """Store watermarks over the lease's own ones, and let the lease expire.
 
@@ -59,6 +60,7 @@ class MemoryShardGroups:
             expires_at=_LONG_AGO,
             watermarks=merged,
             passed_at=passed_at or record.passed_at,
+            looked_at=looked_at or record.looked_at,
         )
         return Write.APPLIED
 
