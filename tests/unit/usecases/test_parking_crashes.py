@@ -23,16 +23,17 @@ from tests.unit.usecases.test_parking import (
     only,
     poisoned,
 )
-from tests.unit.usecases.world import MINUTE, START
+from tests.unit.usecases.world import MINUTE, START, World
 
 NAMES = ["tenant gone", "row unreadable", "queue deleted", "handover faulty"]
 
 
-def watching(world: PoisonedWorld, moment: Moment) -> Scanner:
-    """Return the ports of a pass, watched at every call that is no read of a bucket."""
+def watching(world: World, moment: Moment, *, pages: bool = False) -> Scanner:
+    """Return the ports of a pass, watched; reads of buckets only if wanted."""
     scanner = world.scanner
     timeline = moment.wrap(scanner.plane.timeline)
-    timeline.page = scanner.plane.timeline.page
+    if not pages:
+        timeline.page = scanner.plane.timeline.page
     plane = replace(
         scanner.plane,
         schedules=moment.wrap(scanner.plane.schedules),

@@ -11,7 +11,10 @@ from hourbell.usecases.tally import NOTHING, Tally
 __all__ = ["LEASE_DURATION", "PassReport", "Scanner", "run_pass"]
 
 # Longer than the materializer may run (50 s), so that a lease outlives its holder's
-# work, and shorter than a tick, so that a dead holder costs one pass.
+# work and need not be renewed, also where the next one's clock is some seconds ahead;
+# and shorter than a tick, so that a dead holder costs one pass. A holder that was
+# stopped for longer than that still does no harm: its writes are conditional, and its
+# watermarks are refused.
 LEASE_DURATION = timedelta(seconds=55)
 
 
