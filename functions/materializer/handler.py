@@ -1,6 +1,6 @@
 """Scan shard groups: each SQS message orders one scan of one group."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
@@ -59,12 +59,7 @@ def scan_group(record: SQSRecord, lambda_context: LambdaContext) -> None:
     )
     finished = scanner.clock.now()
     _measure(report, finished - started)
-    if report.oldest is not None:
-        metrics.add_metric(
-            "WatermarkAge",
-            MetricUnit.Seconds,
-            (finished - report.oldest).total_seconds(),
-        )
+    _measure_backlog(report, finished)
     logger.info(
         "scanned" if report.leased else "left to the lease's holder",
         group=work.group,
@@ -118,3 +113,16 @@ def _measure(report: PassReport, took: timedelta) -> None:
     for name, count in counts.items():
         metrics.add_metric(name, MetricUnit.Count, count)
     metrics.add_metric("PassDuration", MetricUnit.Seconds, took.total_seconds())
+
+
+def _measure_backlog(report: PassReport, now: datetime) -> None:
+    """Measure how far behind the group is, in seconds."""
+    ages = {}
+    if report.oldest is not None:
+        ages["WatermarkAge"] = now - report.oldest
+    if report.leased:
+        ages["OldestPendingAge"] = now - (report.pending_since or now)
+    if report.drain is not None:
+        ages["EstimatedDrainTime"] = report.drain
+    for name, age in ages.items():
+        metrics.add_metric(name, MetricUnit.Seconds, age.total_seconds())

@@ -153,3 +153,20 @@ def test_what_is_parked_is_counted_and_told(
     handler(order(group), Context(request_id="another"))
     metrics = measured(capsys.readouterr().out)[()]
     assert (metrics["RowsUnparked"], metrics["ParkedRows"]) == ([1.0], [0.0])
+
+
+def test_how_far_a_group_is_behind_is_measured(
+    world: World, log: Log, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = world.add(Timing("* * * * *"))
+    group = world.shard_map.group_of(row.shard)
+    del world.store.handlers["acme", "ring"]
+    # Due at 12:01, and found at 12:10.
+    world.clock.advance(600 * SECOND)
+    handler(order(group), Context())
+    metrics = measured(capsys.readouterr().out)[()]
+    assert metrics["OldestPendingAge"] == [540.0]
+    assert metrics["EstimatedDrainTime"] == [0.0]
+    assert metrics["PassesContinued"] == [0.0]
+    handler(order(1 - group), Context())
+    assert measured(capsys.readouterr().out)[()]["OldestPendingAge"] == [0.0]

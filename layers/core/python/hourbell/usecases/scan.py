@@ -41,6 +41,12 @@ class PassReport:
         continued: whether the order was put back on the work queue, for the rest.
         kept: False when the lease was lost before the watermarks were stored.
         oldest: the group's lowest watermark after the pass.
+        pending_since: since when the open row that is due longest has been due, parked
+            ones aside; None when none was found. Of a pass that its deadline ended, it
+            is the lowest watermark if that is earlier, as what it did not read may be
+            that old.
+        drain: how long passes would take for what the deadline left, at this one's
+            speed; None when that cannot be told.
     """
 
     leased: bool
@@ -60,6 +66,8 @@ class PassReport:
     continued: bool = False
     kept: bool = True
     oldest: datetime | None = None
+    pending_since: datetime | None = None
+    drain: timedelta | None = None
 
 
 def run_pass(
@@ -128,4 +136,6 @@ def run_pass(
         continued=continued,
         kept=kept is Write.APPLIED,
         oldest=scan.oldest(clock.now()),
+        pending_since=scan.pending_since(started, finished=finished),
+        drain=timedelta(0) if finished else scan.drain(started),
     )

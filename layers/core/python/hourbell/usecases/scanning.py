@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from hourbell.domain.dispatch import HANDOVER_GRACE, Dispatch, DispatchKind
 from hourbell.domain.errors import HourbellError, Transient
+from hourbell.domain.instants import floor_minute
 from hourbell.domain.occurrence import (
     Occurrence,
     RowKey,
@@ -82,6 +83,8 @@ class Scan:
         self.faulty = 0
         self.late = 0
         self.looked_at: datetime | None = None
+        self._visits = 0
+        self._pending: datetime | None = None
 
     def run(self, started: datetime) -> bool:
         """Scan what is due soon, then what is left of the past, oldest first.
@@ -100,6 +103,23 @@ class Scan:
             and self._scan(self._past(started, recent - MINUTE), started)
             and not self._is_over()
         )
+
+    def pending_since(self, now: datetime, *, finished: bool) -> datetime | None:
+        """Return when the open row that is due longest was due, or may have been."""
+        found = [] if self._pending is None else [self._pending]
+        if not finished:
+            found.append(self.oldest(now))
+        return min(found, default=None)
+
+    def drain(self, started: datetime) -> timedelta | None:
+        """Return how long the buckets left behind take at this pass's speed."""
+        if not self._visits:
+            return None
+        recent = floor_minute(started - WATERMARK_LAG)
+        shards = self._plane.shard_map.shards_of(self._lease.group, started)
+        behind = [(recent - self._watermark(shard)) // MINUTE for shard in shards]
+        left = sum(max(0, minutes) for minutes in behind)
+        return (self._clock.now() - started) / self._visits * left
 
     @property
     def has_progressed(self) -> bool:
@@ -151,10 +171,12 @@ class Scan:
         settled = minute + MINUTE + WATERMARK_LAG <= started
         next_in_line = minute == self._watermark(shard)
         consistent = settled and next_in_line
+        self._visits += 1
         waiting: set[RowKey] = set()
         troubles: dict[RowKey, Trouble] = {}
         for page in self._pages(minute, shard, consistent=consistent):
             waiting |= _open_keys(page)
+            self._note_pending(page)
             troubles |= self._work(page, self._lease.passed_at)
         if not consistent:
             return
@@ -176,6 +198,15 @@ class Scan:
             if page.after is None:
                 return
             after = page.after
+
+    def _note_pending(self, page: Page) -> None:
+        """Remember the open row that is due longest, parked ones aside."""
+        now = self._clock.now()
+        found = [
+            due for key, due in _due_times(page) if due <= now and key not in self._lot
+        ]
+        if found:
+            self._pending = min([*found, self._pending or now])
 
     def _look_again(self, started: datetime) -> bool:
         """Look once more at the buckets that became old since this was last done.
@@ -342,6 +373,18 @@ def _open_keys(page: Page) -> set[RowKey]:
     rows = {row.key for row in page.rows if row.is_open}
     dispatches = {dispatch.key for dispatch in page.dispatches if dispatch.is_open}
     return rows | dispatches | set(page.unreadable)
+
+
+def _due_times(page: Page) -> Iterator[tuple[RowKey, datetime]]:
+    """Yield the key of each open row, and when it was or is due."""
+    for row in page.rows:
+        if row.is_open:
+            yield row.key, row.available_at or row.scheduled_for
+    for dispatch in page.dispatches:
+        if dispatch.is_open:
+            yield dispatch.key, dispatch.due
+    for key in page.unreadable:
+        yield key, minute_of(key.bucket) + MINUTE
 
 
 def _is_unsent(row: Occurrence) -> bool:
