@@ -70,7 +70,7 @@ def _is_passed(world: PoisonedWorld, key: RowKey) -> bool:
 
 
 def before_the_pass(name: str, *, parked: bool) -> tuple[PoisonedWorld, Occurrence]:
-    """Return a world whose next pass parks its row, or tries it again, repaired."""
+    """Return a world whose next pass parks its row, or tries it anew, repaired."""
     poison = POISONS[name]
     world, row = poisoned(poison, shards=ShardMap.constant(1, 1))
     world.minutes(11)
@@ -80,6 +80,11 @@ def before_the_pass(name: str, *, parked: bool) -> tuple[PoisonedWorld, Occurren
     if parked:
         world.minutes(1)
         world.clock.set(only(world).next_try_at)
+        # In vain, so that what follows the row is too old for second looks by then.
+        world.minutes(1)
+        assert only(world).tries == 1
+        world.clock.set(only(world).next_try_at - MINUTE)
+        world.minutes(1)
         poison.repair(world, row)
     return world, row
 
@@ -92,7 +97,7 @@ def at_every_moment(
     Args:
         name: of the poison; it is taken away in the end.
         act: what happens; it may end the pass.
-        parked: whether the pass is the first that tries the row again.
+        parked: whether the pass is one that tries the row again.
     """
     for number in itertools.count(2):
         nth, after = divmod(number, 2)
