@@ -3,10 +3,10 @@
 import contextlib
 import functools
 import itertools
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from hourbell.domain.errors import Transient
 from hourbell.domain.occurrence import Occurrence, RowKey, minute_of
 from hourbell.domain.parking import ParkReason
 from hourbell.domain.shards import ShardMap
@@ -15,7 +15,7 @@ from hourbell.usecases.scan import Scanner, run_pass
 
 from tests.unit.usecases.faults import Crash
 from tests.unit.usecases.hooks import Moment
-from tests.unit.usecases.poison import POISONS, PoisonedWorld
+from tests.unit.usecases.poison import POISONS, Act, PoisonedWorld
 from tests.unit.usecases.test_parking import (
     accounted_for,
     is_caught_up,
@@ -89,9 +89,7 @@ def before_the_pass(name: str, *, parked: bool) -> tuple[PoisonedWorld, Occurren
     return world, row
 
 
-def at_every_moment(
-    name: str, act: Callable[[PoisonedWorld, Occurrence], None], *, parked: bool
-) -> None:
+def at_every_moment(name: str, act: Act, *, parked: bool) -> None:
     """Let something happen before and after every port call of one pass.
 
     Args:
@@ -105,7 +103,7 @@ def at_every_moment(
         moment = Moment(nth, bool(after), functools.partial(act, world, row))
         group = world.shard_map.group_of(row.shard)
         work = GroupWork(group, world.clock.now())
-        with contextlib.suppress(Crash):
+        with contextlib.suppress(Crash, Transient):
             run_pass(watching(world, moment), work, holder="slow")
         assert_nothing_is_lost(world)
         POISONS[name].repair(world, row)
@@ -129,6 +127,12 @@ def crash(world: PoisonedWorld, row: Occurrence) -> None:
     raise Crash
 
 
+def fail(world: PoisonedWorld, row: Occurrence) -> None:
+    """Let a store not answer, so that the pass gives its lease back."""
+    del world, row
+    raise Transient
+
+
 def overtake(world: PoisonedWorld, row: Occurrence) -> None:
     """Let the lease run out, and another holder do its pass."""
     world.clock.advance(MINUTE)
@@ -138,8 +142,9 @@ def overtake(world: PoisonedWorld, row: Occurrence) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("parked", [False, True])
-def test_a_pass_may_end_at_any_port_call(name: str, parked: bool) -> None:
-    at_every_moment(name, crash, parked=parked)
+@pytest.mark.parametrize("end", [crash, fail])
+def test_a_pass_may_end_at_any_port_call(name: str, parked: bool, end: Act) -> None:
+    at_every_moment(name, end, parked=parked)
 
 
 @pytest.mark.parametrize("name", NAMES)
