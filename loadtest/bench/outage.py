@@ -32,6 +32,7 @@ from hourbell.adapters.memory import (
     MemoryStore,
     MemorySweepQueue,
     MemoryTimeline,
+    MemoryWorkQueue,
     SeededIds,
 )
 from hourbell.domain.definition import Handler, Quotas, Tenant, Tier
@@ -120,6 +121,7 @@ class World:
             self.groups,
             MemoryParking(self.store),
             MemorySweepQueue(),
+            MemoryWorkQueue(),
             self.clock,
         )
         work = GroupWork(group, now)

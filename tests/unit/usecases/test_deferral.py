@@ -185,6 +185,7 @@ class Life:
             self.wrapped(world.groups),
             self.wrapped(world.parking),
             self.wrapped(world.sweep_queue),
+            world.work_queue,
             world.clock,
         )
         for group in range(world.shard_map.groups):
