@@ -14,6 +14,7 @@ from hourbell.api import (
     backfill_models,
     handler_models,
     job_models,
+    preview_answers,
     tenant_models,
 )
 
@@ -117,7 +118,7 @@ REPLAYED: Final = "Idempotency-Replayed"
 SCHEDULES: Final = {
     ("POST", "/v1/schedules"): Operation(
         "schedules.create",
-        {200: (answers.CreateRehearsalAnswer,), 201: (answers.ScheduleAnswer,)},
+        {200: (preview_answers.CreateRehearsalAnswer,), 201: (answers.ScheduleAnswer,)},
         DEFINITION | {"idempotency_key_reused", "name_taken"},
         (*CREATED, REPLAYED),
     ),
@@ -132,7 +133,7 @@ SCHEDULES: Final = {
     ),
     ("PATCH", "/v1/schedules/{schedule_id}"): Operation(
         "schedules.update",
-        {200: (answers.ChangeAnswer, answers.UpdateRehearsalAnswer)},
+        {200: (answers.ChangeAnswer, preview_answers.UpdateRehearsalAnswer)},
         CHANGE | MUST_MATCH | DEFINITION | {"immutable_field"},
         TAG,
     ),
@@ -168,7 +169,7 @@ SCHEDULES: Final = {
         CREATED,
     ),
     ("POST", "/v1/schedules/preview"): Operation(
-        "schedules.preview", {200: (answers.PreviewAnswer,)}, TIMING
+        "schedules.preview", {200: (preview_answers.PreviewAnswer,)}, TIMING
     ),
 }
 HANDLER: Final = {200: (handler_models.HandlerAnswer,)}

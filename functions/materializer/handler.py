@@ -109,6 +109,7 @@ def _measure(report: PassReport, took: timedelta) -> None:
         "PassesContinued": int(report.continued),
         "PassesUnfinished": int(not report.finished),
         "LeasesLost": int(not report.kept),
+        "LoadsLost": int(not report.counted),
     }
     for name, count in counts.items():
         metrics.add_metric(name, MetricUnit.Count, count)

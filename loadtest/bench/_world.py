@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from hourbell.adapters.dynamodb import (
     Database,
     DynamoDirectory,
+    DynamoLoads,
     DynamoParking,
     DynamoSchedules,
     DynamoShardGroups,
@@ -138,7 +139,12 @@ class World:
         self._shard_map = ShardMap.constant(shards, groups)
         self._parking = DynamoParking(database)
         self._plane = Plane(
-            self._schedules, self._timeline, self._directory, self._shard_map, HORIZON
+            self._schedules,
+            self._timeline,
+            self._directory,
+            self._shard_map,
+            HORIZON,
+            DynamoLoads(database),
         )
         self._open_queues(session)
         self._stream = _Stream(session, tables.timeline)

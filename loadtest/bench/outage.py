@@ -26,6 +26,7 @@ from typing import Any
 
 from hourbell.adapters.memory import (
     MemoryDirectory,
+    MemoryLoads,
     MemoryParking,
     MemorySchedules,
     MemoryShardGroups,
@@ -98,6 +99,7 @@ class World:
             directory,
             ShardMap.constant(SHARDS, GROUPS),
             HORIZON,
+            MemoryLoads(store),
         )
         return cls(store, plane, MemoryShardGroups(store), RunningClock(START))
 

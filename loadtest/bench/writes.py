@@ -4,7 +4,7 @@
 
 Runs the real use cases with the real adapters against the embedded engine, which
 counts capacity as AWS does. Every table counts, and so do leases and watermarks of
-the shard groups; creating the schedules is measured apart.
+the shard groups and the loads; creating the schedules is measured apart.
 """
 
 import argparse

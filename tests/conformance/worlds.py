@@ -9,6 +9,7 @@ from hourbell.adapters.dynamodb import (
     Database,
     DynamoDirectory,
     DynamoJobs,
+    DynamoLoads,
     DynamoParking,
     DynamoSchedules,
     DynamoShardGroups,
@@ -21,6 +22,7 @@ from hourbell.adapters.memory import (
     MemoryDirectory,
     MemoryJobQueue,
     MemoryJobs,
+    MemoryLoads,
     MemoryParking,
     MemorySchedules,
     MemoryShardGroups,
@@ -44,6 +46,7 @@ from hourbell.adapters.sqs import (
 from hourbell.domain.dispatch import Dispatch
 from hourbell.domain.occurrence import Occurrence, RowKey
 from hourbell.usecases.job_ports import JobQueue, Jobs
+from hourbell.usecases.load_ports import Loads
 from hourbell.usecases.ports import (
     DeliveryQueues,
     Directory,
@@ -79,6 +82,7 @@ class World:
     groups: ShardGroups
     jobs: Jobs
     parking: Parking
+    loads: Loads
     seed: Callable[[Sequence[Occurrence | Dispatch]], None]
     fresh_groups: Callable[[], ShardGroups]
 
@@ -126,6 +130,7 @@ def memory_world() -> World:
         MemoryShardGroups(store),
         MemoryJobs(store),
         MemoryParking(store),
+        MemoryLoads(store),
         seed,
         lambda: MemoryShardGroups(store),
     )
@@ -182,6 +187,7 @@ def dynamo_world(database: Database, **settings: int) -> World:
         DynamoShardGroups(database),
         DynamoJobs(database),
         DynamoParking(database),
+        DynamoLoads(database),
         seed,
         lambda: DynamoShardGroups(database),
     )

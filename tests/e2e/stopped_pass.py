@@ -15,6 +15,7 @@ from hourbell.adapters.clock import SystemClock
 from hourbell.adapters.dynamodb import (
     Database,
     DynamoDirectory,
+    DynamoLoads,
     DynamoParking,
     DynamoSchedules,
     DynamoShardGroups,
@@ -61,6 +62,7 @@ def scanner_on(database: Database) -> Scanner:
         DynamoDirectory(database, clock),
         SHARDS,
         timedelta(seconds=180),
+        DynamoLoads(database),
     )
     return Scanner(
         plane,

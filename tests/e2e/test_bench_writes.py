@@ -46,12 +46,13 @@ def test_plan_move_and_acknowledgement_cost_one_unit_each(packed: Measurement) -
     assert phases["tick"].write_units == {}
 
 
-def test_a_pass_writes_its_groups_lease_and_watermarks_once_each(
+def test_a_pass_writes_its_groups_lease_watermarks_and_loads_once_each(
     packed: Measurement,
 ) -> None:
     units = packed.steady.phases["pass"].write_units
 
-    assert units["control.UpdateItem"] == 2 * GROUPS * MINUTES
+    # Each group has schedules of every minute, and all minutes lie in one hour.
+    assert units["control.UpdateItem"] == 3 * GROUPS * MINUTES
     assert set(units) == {"control.UpdateItem", "timeline.BatchExecuteStatement"}
 
 

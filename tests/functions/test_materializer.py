@@ -79,6 +79,25 @@ def test_what_an_outage_left_is_counted(
     assert [sum(metrics[name]) for name in names] == [1, 2, 1]
 
 
+def test_what_was_counted_by_minute_is_not_logged_and_a_lost_count_is_measured(
+    world: World,
+    log: Log,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first = world.add(Timing("* * * * *"))
+    group = world.shard_map.group_of(first.shard)
+
+    def fail(_counts: object) -> None:
+        raise Transient
+
+    monkeypatch.setattr(world.loads, "add", fail)
+    assert handler(order(group), Context()) == {"batchItemFailures": []}
+    assert len(world.rows(State.SCHEDULED)) == 3
+    assert "minutes" not in log.lines[0]["tally"]
+    assert measured(capsys.readouterr().out)[()]["LoadsLost"] == [1.0]
+
+
 def test_a_group_that_another_holds_is_left_to_it(
     world: World, log: Log, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,6 +19,7 @@ from hourbell.adapters.dynamodb.control_items import (
     encode_tenant,
 )
 from hourbell.adapters.dynamodb.count_items import count_item_key, slot_item_key
+from hourbell.adapters.dynamodb.loads import load_item_key
 from hourbell.adapters.dynamodb.models import GroupItem, OccurrenceItem
 from hourbell.adapters.dynamodb.packed import insertion, transition
 from hourbell.adapters.dynamodb.row_items import (
@@ -166,6 +167,7 @@ def test_keys_are_those_of_the_document() -> None:
         ("count", count_item_key("acme")),
         ("slot", slot_item_key("acme", 5)),
         ("group", encode_group(3, DUE)),
+        ("load", load_item_key(DUE)),
     ],
 )
 def test_control_keys_are_those_of_the_document(
@@ -178,6 +180,7 @@ def test_control_keys_are_those_of_the_document(
         "principal": "1:role/x",
         "group": 3,
         "slot": 5,
+        "hour yyyymmddThhZ": "20260309T06Z",
     }
 
     assert keys_of(item, layout.CONTROL) == (

@@ -10,6 +10,7 @@ from hourbell.adapters.memory import (
     MemoryDirectory,
     MemoryJobQueue,
     MemoryJobs,
+    MemoryLoads,
     MemoryParking,
     MemorySchedules,
     MemoryShardGroups,
@@ -69,6 +70,7 @@ class World:
         self.parking = MemoryParking(self.store)
         self.queues = MemoryDeliveryQueues(self.clock)
         self.sweep_queue = MemorySweepQueue()
+        self.loads = MemoryLoads(self.store)
         self.jobs = MemoryJobs(self.store)
         self.job_queue = MemoryJobQueue()
         self.work_queue = MemoryWorkQueue()
@@ -93,6 +95,7 @@ class World:
             self.directory,
             self.shard_map,
             timedelta(seconds=180),
+            self.loads,
         )
 
     @property

@@ -1,4 +1,4 @@
-"""What the API answers: definitions, times and occurrences as JSON.
+"""What the API answers: definitions and occurrences as JSON.
 
 Instants are written in UTC (`...Z`); those that people plan by also in the
 schedule's zone with its offset.
@@ -23,14 +23,12 @@ from hourbell.domain.definition import (
 )
 from hourbell.domain.instants import format_instant
 from hourbell.domain.occurrence import Occurrence, State
-from hourbell.domain.zones import TZDB_VERSION, Fold, Gap, zone
+from hourbell.domain.zones import Fold, Gap, zone
 from hourbell.usecases.change_schedule import Changed
-from hourbell.usecases.create_schedule import Created, Rehearsal
+from hourbell.usecases.create_schedule import Created
 from hourbell.usecases.get_schedule import EXPIRED, NONE, Due, ScheduleView
 from hourbell.usecases.ports import Listing
-from hourbell.usecases.preview import PreviewTime
 from hourbell.usecases.run_now import Started
-from hourbell.usecases.update_schedule import SHOWN, Forecast
 
 Excluded = Annotated[list[Any], WithJsonSchema(EXCLUDED)]
 
@@ -182,60 +180,17 @@ class VersionsAnswer(Answer):
     before: int | None
 
 
-class PreviewTimeAnswer(Answer):
-    """One time of a preview, with what is unusual about it."""
-
-    utc: Instant
-    local: str
-    weekday: str
-    offset: str
-    notes: list[str]
-
-
-class PreviewAnswer(Answer):
-    """The next times; `complete` says that no more come after them."""
-
-    tzdb: str
-    times: list[PreviewTimeAnswer]
-    complete: bool
-
-
-class RefusalAnswer(Answer):
-    """Why a create would be refused."""
-
-    field: str
-    code: str
-    message: str
-
-
-class CreateRehearsalAnswer(PreviewAnswer):
-    """What a create would do; `accepted` says whether it would be done."""
-
-    dry_run: bool = True
-    accepted: bool
-    refusals: list[RefusalAnswer]
-    schedule: ScheduleAnswer
-
-
-class UpdateRehearsalAnswer(PreviewAnswer):
-    """What an update would do: ids that it would cancel, and those that would run."""
-
-    dry_run: bool = True
-    changes: bool
-    schedule: ScheduleAnswer
-    canceled: list[str]
-    already_dispatched: list[str]
-
-
 def created_answer(created: Created) -> ScheduleAnswer:
     """Return the answer to a create."""
     first = created.first.scheduled_for
-    return _schedule(created.schedule, created.version.tzdb, first, ())
+    return schedule_answer(created.schedule, created.version.tzdb, first, ())
 
 
 def view_answer(view: ScheduleView) -> ScheduleAnswer:
     """Return the answer to a get."""
-    return _schedule(view.schedule, view.version.tzdb, view.next_run_at, view.latest)
+    return schedule_answer(
+        view.schedule, view.version.tzdb, view.next_run_at, view.latest
+    )
 
 
 def change_answer(view: ScheduleView, changed: Changed) -> ChangeAnswer:
@@ -300,70 +255,10 @@ def versions_answer(log: Sequence[Version], *, more: bool) -> VersionsAnswer:
     return VersionsAnswer(versions=shown, before=log[-1].version if more else None)
 
 
-def create_rehearsal_answer(
-    rehearsal: Rehearsal, times: Sequence[PreviewTime], *, wanted: int, named: bool
-) -> CreateRehearsalAnswer:
-    """Return the answer to the dry run of a create.
-
-    Args:
-        rehearsal: what it would do.
-        times: the times that there are.
-        wanted: how many were asked for.
-        named: whether a key decides the id already.
-    """
-    first = rehearsal.first.scheduled_for
-    schedule = _schedule(rehearsal.schedule, rehearsal.version.tzdb, first, ())
-    if not named:
-        schedule = schedule.model_copy(update={"schedule_id": None})
-    refusals = [
-        RefusalAnswer(field=each.field, code=each.code, message=each.message)
-        for each in rehearsal.refusals
-    ]
-    return CreateRehearsalAnswer(
-        **dict(preview_answer(times, wanted=wanted)),
-        accepted=not refusals,
-        refusals=refusals,
-        schedule=schedule,
-    )
-
-
-def update_rehearsal_answer(forecast: Forecast) -> UpdateRehearsalAnswer:
-    """Return the answer to the dry run of an update."""
-    schedule = forecast.schedule
-    active = schedule.state is ScheduleState.ACTIVE
-    following = forecast.times[0].utc if active and forecast.times else None
-    return UpdateRehearsalAnswer(
-        **dict(preview_answer(forecast.times, wanted=SHOWN)),
-        changes=forecast.changes,
-        schedule=_schedule(schedule, TZDB_VERSION, following, ()),
-        canceled=list(forecast.canceled),
-        already_dispatched=list(forecast.already_dispatched),
-    )
-
-
-def preview_answer(times: Sequence[PreviewTime], *, wanted: int) -> PreviewAnswer:
-    """Return the answer to a preview.
-
-    Args:
-        times: the times that there are.
-        wanted: how many were asked for.
-    """
-    shown = [
-        PreviewTimeAnswer(
-            utc=format_instant(each.utc),
-            local=each.local.isoformat(),
-            weekday=each.weekday,
-            offset=each.offset,
-            notes=list(each.notes),
-        )
-        for each in times
-    ]
-    return PreviewAnswer(tzdb=TZDB_VERSION, times=shown, complete=len(shown) < wanted)
-
-
-def _schedule(
+def schedule_answer(
     schedule: Schedule, tzdb: str, next_run_at: datetime | None, latest: Sequence[Due]
 ) -> ScheduleAnswer:
+    """Describe a schedule, with its next time and its latest ones."""
     zone_name = schedule.definition.timing.zone
     return ScheduleAnswer(
         schedule_id=schedule.schedule_id,

@@ -11,11 +11,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 from aws_lambda_powertools.metrics import MetricUnit
 
 from hourbell import bootstrap
-from hourbell.api.answers import (
-    change_answer,
-    run_answer,
-    update_rehearsal_answer,
-)
+from hourbell.api.answers import change_answer, run_answer
 from hourbell.api.backfill_models import BackfillTimes, backfill_answer
 from hourbell.api.edge import Call, answer, current_call, entity_tag
 from hourbell.api.merge_patch import patched
@@ -26,6 +22,7 @@ from hourbell.api.preconditions import (
     read_if_match,
     read_if_none_match,
 )
+from hourbell.api.preview_answers import update_rehearsal_answer
 from hourbell.api.requests import (
     MAX_REASON,
     GiveReason,
@@ -43,6 +40,7 @@ from hourbell.usecases.change_schedule import Changed
 from hourbell.usecases.create_schedule import Created, definition_of
 from hourbell.usecases.expected import Expected
 from hourbell.usecases.get_schedule import check_id, find_schedule, view_of
+from hourbell.usecases.loads import loads_of
 from hourbell.usecases.run_now import run_now
 from hourbell.usecases.update_schedule import Wanted, foresee_update, update_schedule
 
@@ -70,7 +68,9 @@ def update(
         forecast = foresee_update(
             changes, call.caller, schedule_id, rewrite, call.now, expected=expected
         )
-        return answer(HTTPStatus.OK, update_rehearsal_answer(forecast).text)
+        times = [each.utc for each in forecast.times]
+        loads = loads_of(changes.plane.loads, times, call.now)
+        return answer(HTTPStatus.OK, update_rehearsal_answer(forecast, loads).text)
     changed = update_schedule(
         changes, call.caller, schedule_id, rewrite, call.now, expected=expected
     )

@@ -16,15 +16,14 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from hourbell import bootstrap
 from hourbell.api.answers import (
-    create_rehearsal_answer,
     created_answer,
     list_answer,
-    preview_answer,
     versions_answer,
     view_answer,
 )
 from hourbell.api.edge import Call, answer, current_call, entity_tag
 from hourbell.api.paging import Cursor, Limit
+from hourbell.api.preview_answers import create_rehearsal_answer, preview_answer
 from hourbell.api.requests import MAX_NAME, CreateSchedule, PreviewTimes
 from hourbell.domain.definition import ScheduleState
 from hourbell.domain.errors import InvalidInput
@@ -37,6 +36,7 @@ from hourbell.usecases.create_schedule import (
 )
 from hourbell.usecases.get_schedule import get_schedule, version_log
 from hourbell.usecases.list_schedules import Filter, list_schedules
+from hourbell.usecases.loads import loads_of
 from hourbell.usecases.preview import preview
 from hourbell.usecases.update_schedule import SHOWN
 
@@ -170,8 +170,9 @@ def _rehearse(call: Call, request: NewSchedule) -> Response[str]:
     registry = bootstrap.api_ports().registry
     rehearsal = rehearse_create(registry, call.caller, request, call.now)
     times = preview(request.timing, call.now, SHOWN)
+    loads = loads_of(registry.plane.loads, [each.utc for each in times], call.now)
     named = request.idempotency_key is not None
-    document = create_rehearsal_answer(rehearsal, times, wanted=SHOWN, named=named)
+    document = create_rehearsal_answer(rehearsal, times, loads, named=named)
     return answer(HTTPStatus.OK, document.text)
 
 

@@ -24,6 +24,8 @@ from hourbell.cli.schedule_fields import with_fields
 from hourbell.cli.tables import print_facts, print_table
 
 SCHEDULES = "/v1/schedules"
+# How many times the average minute a minute carries that is called busy.
+BUSY = 3
 MERGE_PATCH = "application/merge-patch+json"
 
 app = command_group("Create, read and change schedules.")
@@ -321,10 +323,16 @@ def _print_rehearsal(rehearsal: Mapping[str, Any]) -> None:
         ),
     )
     rows = [
-        (each["local"], each["offset"], each["weekday"], "; ".join(each["notes"]))
+        (
+            each["local"],
+            each["offset"],
+            each["weekday"],
+            _load(each["load"]),
+            "; ".join(each["notes"]),
+        )
         for each in rehearsal["times"]
     ]
-    print_table(("local", "offset", "weekday", "notes"), rows)
+    print_table(("local", "offset", "weekday", "load", "notes"), rows)
 
 
 def _print_list(listed: Mapping[str, Any]) -> None:
@@ -350,6 +358,13 @@ def _print_versions(log: Mapping[str, Any]) -> None:
 
 def _facts(label: str, ids: Sequence[str]) -> list[tuple[str, object]]:
     return [(label, each) for each in ids]
+
+
+def _load(load: float | None) -> str:
+    """Write a minute's load, and whether another one would be the better choice."""
+    if load is None:
+        return ""
+    return f"{load:.2f}, busy minute" if load >= BUSY else f"{load:.2f}"
 
 
 def _misfire(misfire: Mapping[str, Any]) -> str:

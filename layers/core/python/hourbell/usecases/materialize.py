@@ -14,6 +14,7 @@ from hourbell.domain.dispatch import (
     release_of,
 )
 from hourbell.domain.errors import InvalidInput
+from hourbell.domain.load import NO_COUNTS, Counts
 from hourbell.domain.occurrence import (
     CancelReason,
     Occurrence,
@@ -26,6 +27,7 @@ from hourbell.domain.policies import expires_at
 from hourbell.domain.routing import queue_key
 from hourbell.domain.shards import ShardMap
 from hourbell.usecases.judging import Bench, Case, judge, leaving, objection
+from hourbell.usecases.load_ports import Loads
 from hourbell.usecases.ports import Change, Directory, Schedules, Timeline, Write
 from hourbell.usecases.tally import NOTHING, Tally
 from hourbell.usecases.version_reads import read_versions
@@ -41,6 +43,7 @@ class Plane:
 
     Attributes:
         horizon: how far ahead of now occurrences are materialized.
+        loads: the statistic that passes add to and dry runs read.
     """
 
     schedules: Schedules
@@ -48,6 +51,7 @@ class Plane:
     directory: Directory
     shard_map: ShardMap
     horizon: timedelta
+    loads: Loads
 
 
 def advance(
@@ -422,9 +426,11 @@ def _count(change: Change, answer: Write) -> Tally:
     if answer is not Write.APPLIED:
         return Tally(lost=1)
     row = change.row
-    runs = row.misfire and change.transition in {Transition.SCHEDULE, Transition.DEFER}
-    gaps = row.decision is not None
-    return _COUNTED[change.transition] + Tally(misfires=int(runs), gaps=int(gaps))
+    runs = change.transition in {Transition.SCHEDULE, Transition.DEFER}
+    minutes = Counts.of(row.scheduled_for) if runs and not row.misfire else NO_COUNTS
+    gaps, late = row.decision is not None, runs and row.misfire
+    more = Tally(misfires=int(late), gaps=int(gaps), minutes=minutes)
+    return _COUNTED[change.transition] + more
 
 
 def canceling(row: Occurrence, reason: CancelReason, now: datetime) -> Change:

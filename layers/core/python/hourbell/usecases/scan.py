@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from hourbell.usecases.loads import count_pass
 from hourbell.usecases.parking import ParkingLot
 from hourbell.usecases.ports import GroupWork, Write
 from hourbell.usecases.scanning import Scan, Scanner
@@ -40,6 +41,7 @@ class PassReport:
         finished: False when the deadline ended the pass early.
         continued: whether the order was put back on the work queue, for the rest.
         kept: False when the lease was lost before the watermarks were stored.
+        counted: False when the statistic of loads could not be added to.
         oldest: the group's lowest watermark after the pass.
         pending_since: since when the open row that is due longest has been due, parked
             ones aside; None when none was found. Of a pass that its deadline ended, it
@@ -65,6 +67,7 @@ class PassReport:
     finished: bool = True
     continued: bool = False
     kept: bool = True
+    counted: bool = True
     oldest: datetime | None = None
     pending_since: datetime | None = None
     drain: timedelta | None = None
@@ -118,6 +121,7 @@ def run_pass(
         continued = not finished and scan.has_progressed
     if continued:
         scanner.work_queue.put([work])
+    counted = count_pass(scanner.plane.loads, scan.tally.minutes)
     return PassReport(
         leased=True,
         tally=scan.tally,
@@ -135,6 +139,7 @@ def run_pass(
         finished=finished,
         continued=continued,
         kept=kept is Write.APPLIED,
+        counted=counted,
         oldest=scan.oldest(clock.now()),
         pending_since=scan.pending_since(started, finished=finished),
         drain=timedelta(0) if finished else scan.drain(started),

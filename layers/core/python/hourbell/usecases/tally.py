@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, fields, replace
 from operator import add, attrgetter
 
+from hourbell.domain.load import NO_COUNTS, Counts
 from hourbell.domain.parking import Trouble
 
 # Of how many rows it is told why they could not be taken. What is beyond comes up
@@ -31,6 +32,8 @@ class Tally:
             release, such as one in a zone that is gone; they are left alone.
         troubles: which rows are unknown, held or faulty, and why; not more than
             MAX_TROUBLES, and no part of what makes two tallies equal.
+        minutes: the `scheduled` and `deferred` ones that were on time, by the UTC
+            minute of their `scheduled_for`; no part of that either.
     """
 
     planned: int = 0
@@ -46,12 +49,14 @@ class Tally:
     held: int = 0
     faulty: int = 0
     troubles: tuple[Trouble, ...] = field(default=(), compare=False)
+    minutes: Counts = field(default=NO_COUNTS, compare=False)
 
     def __add__(self, other: "Tally") -> "Tally":
         """Add up two tallies."""
         troubles = (*self.troubles, *other.troubles)[:MAX_TROUBLES]
         counts = map(add, _counts(self), _counts(other))
-        return replace(Tally(*counts), troubles=troubles)
+        minutes = self.minutes + other.minutes
+        return replace(Tally(*counts), troubles=troubles, minutes=minutes)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -65,7 +70,7 @@ class Tally:
         return self.planned + left
 
 
-_NAMES = tuple(each.name for each in fields(Tally) if each.name != "troubles")
+_NAMES = tuple(each.name for each in fields(Tally) if each.compare)
 _counts = attrgetter(*_NAMES)
 
 NOTHING = Tally()

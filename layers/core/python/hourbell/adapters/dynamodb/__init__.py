@@ -8,6 +8,7 @@ from hourbell.adapters.dynamodb.directory import DynamoDirectory
 from hourbell.adapters.dynamodb.groups import DynamoShardGroups
 from hourbell.adapters.dynamodb.jobs import DynamoJobs
 from hourbell.adapters.dynamodb.layout import TableNames
+from hourbell.adapters.dynamodb.loads import DynamoLoads
 from hourbell.adapters.dynamodb.parking import DynamoParking
 from hourbell.adapters.dynamodb.schedules import DynamoSchedules
 from hourbell.adapters.dynamodb.timeline import DynamoTimeline
@@ -16,6 +17,7 @@ __all__ = [
     "Database",
     "DynamoDirectory",
     "DynamoJobs",
+    "DynamoLoads",
     "DynamoParking",
     "DynamoSchedules",
     "DynamoShardGroups",

@@ -35,6 +35,19 @@ def conditional(condition: Condition, updates: Sequence[Action] = ()) -> dict[st
     return arguments
 
 
+def unconditional(updates: Sequence[Action]) -> dict[str, Any]:
+    """Return the expressions of an update without a condition."""
+    names: dict[str, str] = {}
+    values: dict[str, Any] = {}
+    return {
+        "UpdateExpression": Update(*updates).serialize(names, values),
+        "ExpressionAttributeNames": {
+            placeholder: name for name, placeholder in names.items()
+        },
+        "ExpressionAttributeValues": values,
+    }
+
+
 def assignments(model: type[Model], values: Mapping[str, Any]) -> list[Action]:
     """Return the actions that set each value, and remove where the value is None."""
     attributes = model.get_attributes()

@@ -105,6 +105,11 @@ def group_key(group: int) -> str:
     return f"GROUP#{group}"
 
 
+def load_key(hour: datetime) -> str:
+    """Return the partition of a UTC hour's loads: one each, so that none grows."""
+    return f"LOAD#{hour:%Y%m%dT%H}Z"
+
+
 def job_key(job_id: str) -> str:
     """Return the partition that a job, its items and its results lie in."""
     return f"JOB#{job_id}"
@@ -140,6 +145,7 @@ HANDLERS: Final = "HANDLER#"
 COUNT_SORT: Final = "COUNT#schedules"
 TENANT_LIST: Final = "TENANTS"
 LEASE_SORT: Final = "LEASE"
+LOAD_SORT: Final = "LOAD"
 JOB_SORT: Final = "JOB"
 JOB_RESULTS: Final = "RESULTS#"
 DISPATCH: Final = "dispatch"

@@ -236,6 +236,21 @@ class GroupItem(_Control):
     looked_at = InstantAttribute(null=True)
 
 
+def minute_name(number: int) -> str:
+    """Return the attribute of a minute of an hour's loads: `m00` to `m59`."""
+    return f"m{number:02}"
+
+
+class LoadItem(_Control):
+    """How many occurrences fall on each minute of a UTC hour; 0 is left out."""
+
+    expires_at = ExpiryAttribute()
+    # One attribute each: an update can add to what is not there, but not within a map.
+    vars().update(
+        {minute_name(number): IntegerAttribute(null=True) for number in range(60)}
+    )
+
+
 class JobItem(_Control):
     """A job and its progress."""
 

@@ -9,6 +9,7 @@ from hourbell.adapters.memory.directory import MemoryDirectory
 from hourbell.adapters.memory.groups import MemoryShardGroups
 from hourbell.adapters.memory.ids import SeededIds
 from hourbell.adapters.memory.jobs import MemoryJobs
+from hourbell.adapters.memory.loads import MemoryLoads
 from hourbell.adapters.memory.parking import MemoryParking
 from hourbell.adapters.memory.queues import (
     Delivery,
@@ -28,6 +29,7 @@ __all__ = [
     "MemoryDirectory",
     "MemoryJobQueue",
     "MemoryJobs",
+    "MemoryLoads",
     "MemoryParking",
     "MemorySchedules",
     "MemoryShardGroups",

@@ -1,5 +1,6 @@
 """The state that the in-memory adapters share."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -28,6 +29,7 @@ class MemoryStore:
         runs: (schedule_id, run) -> manual run.
         backfills: (schedule_id, scheduled_for) -> backfilled time.
         jobs: by job_id, and likewise their items and results.
+        loads: UTC minute -> how many occurrences were counted on it.
         stream: the new image of every write of an occurrence, oldest first.
     """
 
@@ -48,6 +50,7 @@ class MemoryStore:
     jobs: dict[str, Job] = field(default_factory=dict)
     job_items: dict[str, tuple[JobItem, ...]] = field(default_factory=dict)
     job_results: dict[str, list[Result]] = field(default_factory=dict)
+    loads: Counter[datetime] = field(default_factory=Counter)
 
     def row(self, key: RowKey) -> Occurrence | None:
         """Return the row under a key, if there is one."""
