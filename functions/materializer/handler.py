@@ -88,6 +88,7 @@ def _measure(report: PassReport, took: timedelta) -> None:
         "RowsPlanned": tally.planned,
         "RowsScheduled": tally.scheduled,
         "RowsDeferred": tally.deferred,
+        "RowsPaced": tally.paced,
         "RowsOverdue": tally.misfires,
         "RowsMissed": tally.missed,
         "GapsExpanded": tally.gaps,

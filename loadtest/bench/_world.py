@@ -16,6 +16,7 @@ from hourbell.adapters.dynamodb import (
     DynamoDirectory,
     DynamoLoads,
     DynamoParking,
+    DynamoRates,
     DynamoSchedules,
     DynamoShardGroups,
     DynamoTimeline,
@@ -145,6 +146,7 @@ class World:
             self._shard_map,
             HORIZON,
             DynamoLoads(database),
+            DynamoRates(database),
         )
         self._open_queues(session)
         self._stream = _Stream(session, tables.timeline)

@@ -28,6 +28,7 @@ from hourbell.adapters.memory import (
     MemoryDirectory,
     MemoryLoads,
     MemoryParking,
+    MemoryRates,
     MemorySchedules,
     MemoryShardGroups,
     MemoryStore,
@@ -100,6 +101,7 @@ class World:
             ShardMap.constant(SHARDS, GROUPS),
             HORIZON,
             MemoryLoads(store),
+            MemoryRates(store),
         )
         return cls(store, plane, MemoryShardGroups(store), RunningClock(START))
 

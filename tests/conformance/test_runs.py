@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from hourbell.domain.definition import ScheduleState
+from hourbell.domain.dispatch import release_of
 from hourbell.domain.occurrence import Occurrence, State
 from hourbell.usecases.ports import Run, Write
 
@@ -36,6 +37,16 @@ def test_a_run_and_its_row_are_stored_together_and_read_back(world: World) -> No
     assert world.schedules.record_run(RUN, row()) is Write.APPLIED
     assert world.schedules.find_run(RUN.schedule_id, RUN.run) == RUN
     assert world.timeline.read([row().key]) == {row().key: row()}
+
+
+def test_a_run_that_waits_is_stored_with_its_dispatch_row(world: World) -> None:
+    create(world)
+    late = replace(row(), state=State.DEFERRED, available_at=DUE + 20 * samples.MINUTE)
+    release = release_of(late, late.shard, NOW)
+    assert world.schedules.record_run(RUN, late, release) is Write.APPLIED
+    assert world.timeline.read([late.key]) == {late.key: late}
+    page = world.timeline.page(release.key.bucket, release.shard)
+    assert page.dispatches == (release,)
 
 
 def test_the_row_of_a_run_lies_beside_the_row_of_the_same_time(world: World) -> None:

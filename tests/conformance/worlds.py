@@ -11,6 +11,7 @@ from hourbell.adapters.dynamodb import (
     DynamoJobs,
     DynamoLoads,
     DynamoParking,
+    DynamoRates,
     DynamoSchedules,
     DynamoShardGroups,
     DynamoTimeline,
@@ -24,6 +25,7 @@ from hourbell.adapters.memory import (
     MemoryJobs,
     MemoryLoads,
     MemoryParking,
+    MemoryRates,
     MemorySchedules,
     MemoryShardGroups,
     MemoryStore,
@@ -60,6 +62,7 @@ from hourbell.usecases.ports import (
     Timeline,
     WorkQueue,
 )
+from hourbell.usecases.rate_port import Rates
 
 from tests.conformance.samples import NOW
 
@@ -83,6 +86,7 @@ class World:
     jobs: Jobs
     parking: Parking
     loads: Loads
+    rates: Rates
     seed: Callable[[Sequence[Occurrence | Dispatch]], None]
     fresh_groups: Callable[[], ShardGroups]
 
@@ -131,6 +135,7 @@ def memory_world() -> World:
         MemoryJobs(store),
         MemoryParking(store),
         MemoryLoads(store),
+        MemoryRates(store),
         seed,
         lambda: MemoryShardGroups(store),
     )
@@ -188,6 +193,7 @@ def dynamo_world(database: Database, **settings: int) -> World:
         DynamoJobs(database),
         DynamoParking(database),
         DynamoLoads(database),
+        DynamoRates(database),
         seed,
         lambda: DynamoShardGroups(database),
     )

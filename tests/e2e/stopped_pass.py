@@ -17,6 +17,7 @@ from hourbell.adapters.dynamodb import (
     DynamoDirectory,
     DynamoLoads,
     DynamoParking,
+    DynamoRates,
     DynamoSchedules,
     DynamoShardGroups,
     DynamoTimeline,
@@ -63,6 +64,7 @@ def scanner_on(database: Database) -> Scanner:
         SHARDS,
         timedelta(seconds=180),
         DynamoLoads(database),
+        DynamoRates(database),
     )
     return Scanner(
         plane,

@@ -103,6 +103,7 @@ def test_a_tenant_is_created_and_can_start_at_once(api: Api) -> None:
             "payload_bytes": 65_536,
             "min_interval_seconds": 60,
             "catch_up_per_minute": 600,
+            "triggers_per_minute": None,
         },
         "weight": 1,
         "revision": 1,
@@ -133,6 +134,18 @@ def test_a_tenant_is_created_and_can_start_at_once(api: Api) -> None:
             "quotas",
             {"catch_up_per_minute": 60_001},
             "quotas.catch_up_per_minute",
+            "out_of_range",
+        ),
+        (
+            "quotas",
+            {"triggers_per_minute": 0},
+            "quotas.triggers_per_minute",
+            "out_of_range",
+        ),
+        (
+            "quotas",
+            {"triggers_per_minute": 6_000_001},
+            "quotas.triggers_per_minute",
             "out_of_range",
         ),
         ("quotas", {"rate": 1}, "quotas.rate", "unknown_field"),
@@ -205,7 +218,24 @@ def test_the_catch_up_rate_is_changed_within_its_bounds(api: Api, rate: int) -> 
     assert done.status == 200
     assert done.body["quotas"]["catch_up_per_minute"] == rate
     assert api.world.store.tenants["acme"].quotas.catch_up_per_minute == rate
-    assert api.call("GET", "/v1/usage").body["quotas"][-1]["limit"] == rate
+    assert api.call("GET", "/v1/usage").body["quotas"][-2]["limit"] == rate
+
+
+def test_the_rate_of_triggers_is_set_kept_and_lifted(api: Api) -> None:
+    def limit() -> int | None:
+        used = api.call("GET", "/v1/usage").body["quotas"][-1]
+        assert used["name"] == "triggers_per_minute"
+        shown = call(api, "GET", f"{TENANTS}/acme").body["quotas"]
+        assert shown["triggers_per_minute"] == used["limit"]
+        return api.world.store.tenants["acme"].quotas.triggers_per_minute
+
+    assert limit() is None
+    change(api, "acme", 1, {"quotas": {"triggers_per_minute": 90}})
+    assert limit() == 90
+    change(api, "acme", 2, {"quotas": {"schedules": 7}})
+    assert limit() == 90
+    change(api, "acme", 3, {"quotas": {"triggers_per_minute": None}})
+    assert limit() is None
 
 
 def test_a_suspension_needs_a_reason_and_can_be_taken_back(api: Api) -> None:

@@ -24,6 +24,12 @@ def test_usage_tells_every_quota_of_the_caller(api: Api) -> None:
                 "unit": "seconds",
             },
             {"name": "catch_up_per_minute", "limit": 600, "used": None, "unit": "runs"},
+            {
+                "name": "triggers_per_minute",
+                "limit": None,
+                "used": None,
+                "unit": "runs",
+            },
         ],
     }
 

@@ -81,6 +81,14 @@ def test_a_tenant_is_created_changed_and_shown(run: Run) -> None:
     assert (quotas["catch_up_per_minute"], quotas["schedules"]) == (30, 7)
 
 
+def test_a_rate_of_triggers_is_set_and_lifted(run: Run) -> None:
+    assert "any number" in run(tenants.app, "get", "acme").stdout
+    run(tenants.app, "change", "acme", "--triggers-per-minute", "40")
+    assert "40 a minute" in run(tenants.app, "get", "acme").stdout
+    words = ("change", "acme", "--any-triggers", "--json")
+    assert document(run(tenants.app, *words))["quotas"]["triggers_per_minute"] is None
+
+
 def test_a_change_may_name_its_revision(run: Run) -> None:
     words = ("change", "acme", "--weight", "3", "--revision", "9")
     refused = run(tenants.app, *words)

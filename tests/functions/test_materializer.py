@@ -21,6 +21,7 @@ from tests.unit.usecases.deferring import (
     releases,
     stored,
 )
+from tests.unit.usecases.limiting import limit, once
 from tests.unit.usecases.world import SECOND, START, World
 
 
@@ -64,6 +65,17 @@ def test_what_is_deferred_and_released_is_counted(
     assert metrics["RowsDeferred"] == [float(len(waiting))]
     assert len(waiting) >= 3
     assert (log.lines[0]["released"], stored(world, row).state) == (1, "SCHEDULED")
+
+
+def test_what_a_rate_moves_is_counted(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limit(world, a_second=2)
+    once(world, START + 60 * SECOND, 7)
+    handler(order(0, 1), Context())
+    metrics = measured(capsys.readouterr().out)[()]
+    assert sum(metrics["RowsScheduled"]) == 7
+    assert sum(metrics["RowsPaced"]) == 5
 
 
 def test_what_an_outage_left_is_counted(

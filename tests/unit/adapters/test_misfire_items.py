@@ -143,6 +143,16 @@ def test_a_catch_up_rate_is_kept_and_600_where_there_is_none() -> None:
     assert decode_tenant(item).quotas.catch_up_per_minute == 600
 
 
+@pytest.mark.parametrize("rate", [7, None])
+def test_a_rate_of_triggers_is_kept_and_absent_where_there_is_none(
+    rate: int | None,
+) -> None:
+    tenant = Tenant("acme", Tier.BASIC, quotas=Quotas(triggers_per_minute=rate))
+    item = encode_tenant(tenant)
+    assert ("quota_triggers_per_minute" in item) is (rate is not None)
+    assert decode_tenant(item) == tenant
+
+
 def test_a_gap_row_stays_below_one_write_unit() -> None:
     largest = replace(
         DECISION,

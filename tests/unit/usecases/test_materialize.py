@@ -8,7 +8,7 @@ import pytest
 from hourbell.domain.definition import Tier, VersionRef
 from hourbell.domain.occurrence import Lane, Occurrence, State, jitter_seconds
 from hourbell.domain.schedule import Timing
-from hourbell.usecases.materialize import MAX_ROWS, advance
+from hourbell.usecases.materialize import MAX_ROWS, STEP_ROWS, advance
 from hourbell.usecases.ports import Write
 from hourbell.usecases.tally import Tally
 
@@ -253,4 +253,4 @@ def test_one_call_takes_a_bounded_number_of_rows() -> None:
 
     plane = replace(world.plane, timeline=Counting())  # type: ignore[arg-type]
     advance(plane, rows, START)
-    assert taken == [MAX_ROWS]
+    assert taken == [STEP_ROWS] * (MAX_ROWS // STEP_ROWS)

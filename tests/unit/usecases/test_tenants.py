@@ -63,6 +63,15 @@ def test_the_catch_up_rate_is_changed_alone() -> None:
     assert changed.quotas == Quotas(5_000, 65_536, 60, 90)
 
 
+@pytest.mark.parametrize("rate", [7, None])
+def test_the_rate_of_triggers_is_changed_alone(rate: int | None) -> None:
+    found = registrar()
+    for each in (9, rate):
+        quotas = QuotaChange(triggers_per_minute=each)
+        changed = change_tenant(found, "acme", TenantChange(quotas=quotas))
+    assert changed.quotas == Quotas(5_000, 65_536, 60, 600, rate)
+
+
 def test_a_change_that_changes_nothing_keeps_the_revision() -> None:
     found = registrar()
     change = TenantChange(tier=Tier.STANDARD, weight=1)

@@ -12,6 +12,7 @@ from hourbell.adapters.memory import (
     MemoryJobs,
     MemoryLoads,
     MemoryParking,
+    MemoryRates,
     MemorySchedules,
     MemoryShardGroups,
     MemoryStore,
@@ -68,6 +69,7 @@ class World:
         self.directory = MemoryDirectory(self.store)
         self.groups = MemoryShardGroups(self.store)
         self.parking = MemoryParking(self.store)
+        self.rates = MemoryRates(self.store)
         self.queues = MemoryDeliveryQueues(self.clock)
         self.sweep_queue = MemorySweepQueue()
         self.loads = MemoryLoads(self.store)
@@ -96,6 +98,7 @@ class World:
             self.shard_map,
             timedelta(seconds=180),
             self.loads,
+            self.rates,
         )
 
     @property

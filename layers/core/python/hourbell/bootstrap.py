@@ -405,6 +405,7 @@ def _database(settings: Settings) -> "Database":
 def _plane(settings: Settings, database: "Database", clock: "Clock") -> "Plane":
     from hourbell.adapters.dynamodb.directory import DynamoDirectory
     from hourbell.adapters.dynamodb.loads import DynamoLoads
+    from hourbell.adapters.dynamodb.rates import DynamoRates
     from hourbell.adapters.dynamodb.schedules import DynamoSchedules
     from hourbell.adapters.dynamodb.timeline import DynamoTimeline
     from hourbell.usecases.materialize import Plane
@@ -416,4 +417,5 @@ def _plane(settings: Settings, database: "Database", clock: "Clock") -> "Plane":
         shard_map=settings.shard_map,
         horizon=settings.horizon,
         loads=DynamoLoads(database),
+        rates=DynamoRates(database),
     )

@@ -16,7 +16,8 @@ from hourbell.domain.definition import Handler, HandlerState, Routing
 from hourbell.domain.names import HANDLER_NAME, check_handler_name
 from hourbell.domain.occurrence import Lane
 from hourbell.domain.queue_arn import QueueArn
-from hourbell.usecases.handlers import HandlerChange, HandlerPage, Kept
+from hourbell.usecases.handlers import HandlerChange, HandlerPage
+from hourbell.usecases.kept import Kept
 
 MAX_DESCRIPTION: Final = 512
 MAX_RATE: Final = 100_000

@@ -16,6 +16,7 @@ from hourbell.api.documents import (
 from hourbell.domain.definition import Quotas, Tenant, TenantState, Tier
 from hourbell.domain.names import TENANT_ID, check_tenant_id
 from hourbell.usecases.identify import registered_form
+from hourbell.usecases.kept import Kept
 from hourbell.usecases.tenants import (
     MAX_PRINCIPALS_AT_ONCE,
     QuotaChange,
@@ -29,6 +30,7 @@ MAX_PAYLOAD_BYTES: Final = 65_536
 MIN_INTERVAL_SECONDS: Final = 60
 MAX_INTERVAL_SECONDS: Final = 86_400
 MAX_CATCH_UP_PER_MINUTE: Final = 60_000
+MAX_TRIGGERS_PER_MINUTE: Final = 6_000_000
 MAX_WEIGHT: Final = 100
 MAX_REASON: Final = 512
 
@@ -37,6 +39,10 @@ Schedules = Annotated[int, Field(ge=1, le=MAX_SCHEDULES)]
 PayloadBytes = Annotated[int, Field(ge=1, le=MAX_PAYLOAD_BYTES)]
 Interval = Annotated[int, Field(ge=MIN_INTERVAL_SECONDS, le=MAX_INTERVAL_SECONDS)]
 CatchUpRate = Annotated[int, Field(ge=1, le=MAX_CATCH_UP_PER_MINUTE)]
+TriggerRate = Annotated[
+    int,
+    Field(ge=1, le=MAX_TRIGGERS_PER_MINUTE, description="Null: as many as there are."),
+]
 Weight = Annotated[int, Field(ge=1, le=MAX_WEIGHT)]
 TenantId = Annotated[
     str,
@@ -53,14 +59,19 @@ class QuotaFields(Body):
     payload_bytes: Optional[PayloadBytes] = None
     min_interval_seconds: Optional[Interval] = None
     catch_up_per_minute: Optional[CatchUpRate] = None
+    triggers_per_minute: TriggerRate | None = None
 
     def to_domain(self) -> QuotaChange:
         """Return what the use case takes."""
+        triggers: int | Kept | None = self.triggers_per_minute
+        if "triggers_per_minute" not in self.model_fields_set:
+            triggers = Kept.KEPT
         return QuotaChange(
             self.schedules,
             self.payload_bytes,
             self.min_interval_seconds,
             self.catch_up_per_minute,
+            triggers,
         )
 
 
@@ -120,6 +131,7 @@ class QuotasAnswer(Answer):
     payload_bytes: int
     min_interval_seconds: int
     catch_up_per_minute: int
+    triggers_per_minute: int | None
 
 
 class TenantAnswer(Answer):
@@ -156,10 +168,10 @@ class PrincipalAnswer(Answer):
 
 
 class QuotaAnswer(Answer):
-    """One quota; `used` is null when it bounds each request alone."""
+    """One quota; `limit` is null when there is none, `used` when it is not counted."""
 
     name: str
-    limit: int
+    limit: int | None
     used: int | None
     unit: str
 
@@ -185,6 +197,7 @@ def tenant_answer(tenant: Tenant) -> TenantAnswer:
             payload_bytes=quotas.payload_bytes,
             min_interval_seconds=quotas.min_interval_seconds,
             catch_up_per_minute=quotas.catch_up_per_minute,
+            triggers_per_minute=quotas.triggers_per_minute,
         ),
         weight=tenant.weight,
         revision=tenant.revision,

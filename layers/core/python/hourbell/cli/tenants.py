@@ -42,7 +42,10 @@ Interval = Annotated[
 ]
 CatchUp = Annotated[
     int | None,
-    typer.Option(help="Overdue occurrences of a schedule that a minute may run."),
+    typer.Option(help="Overdue occurrences that a minute may run."),
+]
+Triggers = Annotated[
+    int | None, typer.Option(help="Occurrences at all that a minute may run.")
 ]
 Revision = Annotated[
     int | None,
@@ -64,11 +67,16 @@ def create(  # noqa: PLR0913 - one option for each field
     payload_bytes: PayloadBytes = None,
     min_interval_seconds: Interval = None,
     catch_up_per_minute: CatchUp = None,
+    triggers_per_minute: Triggers = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a tenant."""
     quotas = _quotas(
-        schedules, payload_bytes, min_interval_seconds, catch_up_per_minute
+        schedules,
+        payload_bytes,
+        min_interval_seconds,
+        catch_up_per_minute,
+        triggers_per_minute,
     )
     body = given(
         {
@@ -105,13 +113,23 @@ def change(  # noqa: PLR0913 - one option for each field
     payload_bytes: PayloadBytes = None,
     min_interval_seconds: Interval = None,
     catch_up_per_minute: CatchUp = None,
+    triggers_per_minute: Triggers = None,
+    any_triggers: Annotated[
+        bool, typer.Option("--any-triggers", help="Lift the limit of triggers.")
+    ] = False,
     revision: Revision = None,
     as_json: AsJson = False,
 ) -> None:
     """Change a tenant's tier, weight or quotas."""
     quotas = _quotas(
-        schedules, payload_bytes, min_interval_seconds, catch_up_per_minute
+        schedules,
+        payload_bytes,
+        min_interval_seconds,
+        catch_up_per_minute,
+        triggers_per_minute,
     )
+    if any_triggers:
+        quotas = {**(quotas or {}), "triggers_per_minute": None}
     body = given({"tier": tier, "weight": weight, "quotas": quotas})
     if not body:
         raise typer.BadParameter("name something to change")
@@ -191,12 +209,14 @@ def _quotas(
     payload_bytes: int | None,
     min_interval_seconds: int | None,
     catch_up_per_minute: int | None,
-) -> dict[str, int] | None:
+    triggers_per_minute: int | None,
+) -> dict[str, int | None] | None:
     quotas = {
         "schedules": schedules,
         "payload_bytes": payload_bytes,
         "min_interval_seconds": min_interval_seconds,
         "catch_up_per_minute": catch_up_per_minute,
+        "triggers_per_minute": triggers_per_minute,
     }
     return given(quotas) or None
 
@@ -212,9 +232,14 @@ def _print_tenant(tenant: Mapping[str, Any]) -> None:
         ("payload", f"{quotas['payload_bytes']} bytes"),
         ("least interval", f"{quotas['min_interval_seconds']} s"),
         ("catch-up", f"{quotas['catch_up_per_minute']} a minute"),
+        ("triggers", _any_or(quotas["triggers_per_minute"])),
         ("weight", tenant["weight"]),
         ("revision", tenant["revision"]),
     )
+
+
+def _any_or(rate: int | None) -> str:
+    return "any number" if rate is None else f"{rate} a minute"
 
 
 def _print_tenants(listed: Mapping[str, Any]) -> None:

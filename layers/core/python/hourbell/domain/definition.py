@@ -69,14 +69,16 @@ class Quotas:
         schedules: how many ACTIVE and PAUSED schedules; never exceeded.
         payload_bytes: the largest payload, as JSON text.
         min_interval_seconds: the least time between two times of one schedule.
-        catch_up_per_minute: how many overdue occurrences of one schedule a minute
-            may run.
+        catch_up_per_minute: how many overdue occurrences a minute may run.
+        triggers_per_minute: how many occurrences at all may become receivable in a
+            minute; None for any number.
     """
 
     schedules: int = 5_000
     payload_bytes: int = 65_536
     min_interval_seconds: int = 60
     catch_up_per_minute: int = 600
+    triggers_per_minute: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

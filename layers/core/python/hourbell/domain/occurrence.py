@@ -268,6 +268,11 @@ class Occurrence:
         """Whether the row holds the watermark back."""
         return self.state in OPEN
 
+    @property
+    def weight(self) -> int:
+        """How many rows it stands for: of a gap row, what it lets run too."""
+        return 1 if self.decision is None else 1 + self.decision.runs
+
     def covers(self, instant: datetime) -> bool:
         """Whether it is a gap row that speaks for a time without a row."""
         decision = self.decision

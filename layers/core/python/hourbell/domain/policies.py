@@ -17,6 +17,9 @@ WATERMARK_LAG = timedelta(minutes=2)
 # How old a bucket is when it is looked at once more: what a paused process or a wrong
 # clock wrote behind the watermark is found then.
 SECOND_LOOK = timedelta(minutes=20)
+# How many rows of a tenant, times its weight, a pass over a shard group takes before it
+# has taken what is due of all other tenants.
+PASS_CAP = 2_000
 
 # SQS accepts no longer delay per message.
 MAX_DELAY_SECONDS = 900

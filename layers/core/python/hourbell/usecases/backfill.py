@@ -24,6 +24,7 @@ from hourbell.domain.occurrence import (
 )
 from hourbell.domain.occurrence import occurrence_id as id_of
 from hourbell.domain.policies import RETENTION, WATERMARK_LAG
+from hourbell.domain.rates import Rate, usual_rates
 from hourbell.domain.routing import queue_key
 from hourbell.domain.zones import TZDB_VERSION
 from hourbell.usecases.backfill_values import (
@@ -40,6 +41,7 @@ from hourbell.usecases.handover import finish_handover
 from hourbell.usecases.identify import Caller
 from hourbell.usecases.materialize import release_at
 from hourbell.usecases.ownership import Stretch, stretches
+from hourbell.usecases.pacing import pace
 from hourbell.usecases.ports import Backfill, Change, Write
 from hourbell.usecases.release import release
 
@@ -184,6 +186,7 @@ class _Work:
     created: int = 0
     releases: list[Dispatch] = field(default_factory=list)
     queues: dict[str, str] = field(default_factory=dict)
+    rates: dict[str, tuple[Rate, ...]] = field(default_factory=dict)
     groups: set[int] = field(default_factory=set)
 
     def run(self, times: Sequence[_Time]) -> list[BackfillItem]:
@@ -293,6 +296,7 @@ class _Work:
                 raise NotFound(f"The handler {ref[1]!r} is not registered.")
             queue = queue_key(tenant.tier, handlers[ref], Lane.CATCHUP)
             self.queues[ref[1]] = queue
+            self.rates[ref[1]] = usual_rates(tenant, handlers[ref])
 
     def _create(self, time: _Time, found: _Found) -> BackfillItem:
         """Create one occurrence, or tell what somebody else made of it."""
@@ -301,6 +305,7 @@ class _Work:
             self.created += 1
             state = None if found.row is None else found.row.state
             return _item(row, Outcome.WOULD_CREATE, state)
+        row = self._paced(row, time)
         dispatch = release_at(self.changes.plane, row, self.now)
         self._ensure(dispatch)
         answer = self._write(row, found, dispatch)
@@ -339,6 +344,19 @@ class _Work:
             finished_at=None,
             expires_at=None,
         )
+
+    def _paced(self, row: Occurrence, time: _Time) -> Occurrence:
+        """Return the row with its place, where a rate bounds its handler or tenant.
+
+        Raises:
+            Transient: no place was to be had.
+        """
+        rates = self.rates[time.version.definition.handler]
+        paced = pace(self.changes.plane.rates, [(row, rates)], self.now)
+        if paced.waiting:
+            raise Transient(f"a rate of {row.occurrence_id} did not answer")
+        place = paced.rows.get(row.key, row).available_at
+        return replace(row, available_at=place)
 
     def _ensure(self, dispatch: Dispatch) -> None:
         """Have the dispatch row's group scanned from before it is written."""

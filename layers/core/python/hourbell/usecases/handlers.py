@@ -5,7 +5,6 @@ import json
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import Enum
 from typing import Final
 
 from hourbell.domain.definition import Handler, HandlerState, Routing, Tenant
@@ -20,6 +19,7 @@ from hourbell.domain.names import is_handler_name
 from hourbell.domain.queue_arn import QueueArn
 from hourbell.usecases.expected import ANY, Expected
 from hourbell.usecases.identify import account_of
+from hourbell.usecases.kept import Kept
 from hourbell.usecases.ports import Directory, Ids, Probe, QueueProbe, Write
 
 TEST_EVENT_TYPE: Final = "com.hourbell.handler.test.v1"
@@ -31,12 +31,6 @@ _REFUSALS = {
     Probe.ACCESS_DENIED: "The queue, or the key that encrypts it, denies us access.",
     Probe.REFUSED: "The queue refused the test message.",
 }
-
-
-class Kept(Enum):
-    """Says of a field that it stays as it is, where None is a value."""
-
-    KEPT = "KEPT"
 
 
 @dataclass(frozen=True, slots=True)

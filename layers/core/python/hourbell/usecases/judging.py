@@ -239,19 +239,29 @@ def leaving(bench: Bench, case: Case) -> Occurrence:
     if case.decision is None:
         jitter = jitter_seconds(row.occurrence_id, definition.flexible_window_seconds)
         available_at = row.scheduled_for + timedelta(seconds=jitter)
-        routed = replace(row, available_at=available_at, lane=definition.lane)
+        routed = replace(row, lane=definition.lane)
     elif case.decision.lets_run(row.scheduled_for):
         available_at = case.decision.available_at(case.place)
-        routed = replace(
-            row, available_at=available_at, lane=Lane.CATCHUP, misfire=True
-        )
+        routed = replace(row, lane=Lane.CATCHUP, misfire=True)
     else:
         reason = definition.misfire.reason(row.scheduled_for, case.decision.as_of)
         return _missed(row, reason, now)
     routed = replace(routed, queue=bench.queue_of(routed.lane or definition.lane))
+    return going(routed, available_at, now)
+
+
+def going(row: Occurrence, available_at: datetime, now: datetime) -> Occurrence:
+    """Return a row that runs, to be received at an instant.
+
+    It is an outbox record, or DEFERRED when that is beyond the queue's longest delay.
+    """
     if is_deferred(available_at, now):
-        return replace(routed, state=State.DEFERRED)
-    return replace(routed, state=State.SCHEDULED, scheduled_at=now)
+        state, scheduled_at = State.DEFERRED, None
+    else:
+        state, scheduled_at = State.SCHEDULED, now
+    return replace(
+        row, available_at=available_at, state=state, scheduled_at=scheduled_at
+    )
 
 
 def _missed(row: Occurrence, reason: MissReason, now: datetime) -> Occurrence:

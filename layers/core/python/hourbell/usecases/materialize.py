@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Final
 
-from hourbell.domain.definition import Handler, Tenant, Version, VersionRef
+from hourbell.domain.definition import Version, VersionRef
 from hourbell.domain.dispatch import (
     Dispatch,
     completion_of,
@@ -24,17 +24,23 @@ from hourbell.domain.occurrence import (
 )
 from hourbell.domain.parking import ParkReason, Trouble
 from hourbell.domain.policies import expires_at
-from hourbell.domain.routing import queue_key
 from hourbell.domain.shards import ShardMap
 from hourbell.usecases.judging import Bench, Case, judge, leaving, objection
 from hourbell.usecases.load_ports import Loads
+from hourbell.usecases.pacing import Paced, pace_cases
 from hourbell.usecases.ports import Change, Directory, Schedules, Timeline, Write
-from hourbell.usecases.tally import NOTHING, Tally
+from hourbell.usecases.rate_port import Rates
+from hourbell.usecases.routes import Routes
+from hourbell.usecases.tally import NOTHING, Tally, trouble_of, troubled
+from hourbell.usecases.turns import Turns
 from hourbell.usecases.version_reads import read_versions
 
 # The most rows that one call takes through the steps. What is left stays PLANNED
 # and is found by the next pass.
 MAX_ROWS = 20_000
+
+# The most rows of one step, so that the first ones are all the way through soon.
+STEP_ROWS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,7 @@ class Plane:
     shard_map: ShardMap
     horizon: timedelta
     loads: Loads
+    rates: Rates
 
 
 def advance(
@@ -60,8 +67,11 @@ def advance(
     now: datetime,
     *,
     is_over: Callable[[], bool] = bool,
+    turns: Turns | None = None,
 ) -> Tally:
     """Materialize the rows that are due within the horizon, and what follows them.
+
+    The earliest minute comes first, and within it all tenants in turns.
 
     For each row, first the next time is planned by an insert; only when that row
     stands does the row itself leave PLANNED, in a separate call. The next rows that
@@ -73,6 +83,8 @@ def advance(
         now: the current instant.
         is_over: asked before each step after the first: whether to stop here, since
             the time is up. What is left is found by the next pass.
+        turns: of the pass: rows beyond their tenants' caps are left to its end. None:
+            there are no caps.
 
     Returns:
         what was done. A row that could not be taken all the way is left PLANNED, and
@@ -81,35 +93,33 @@ def advance(
     Raises:
         Transient: versions or tenants could not be read; nothing is half done.
     """
+    order = turns or Turns(plane.directory, cap=None)
     due = now + plane.horizon
     tally = NOTHING
     budget = MAX_ROWS
-    frontier = _due(rows, due)
+    frontier, followers = order.admit(_due(rows, due)), []
     while frontier:
-        taken = _affordable(frontier, budget)
-        budget -= sum(map(_weight, taken))
-        followers, done = _step(plane, taken, now)
+        taken = _affordable(frontier, min(budget, STEP_ROWS))
+        budget -= sum(row.weight for row in taken)
+        inserted, done = _step(plane, taken, now)
+        followers += inserted
         tally += done
-        frontier = _due(followers, due)
+        frontier = frontier[len(taken) :]
+        if not frontier:
+            frontier, followers = order.admit(_due(followers, due)), []
         if budget <= 0 or is_over():
             break
     return tally
 
 
 def _due(rows: Iterable[Occurrence], until: datetime) -> list[Occurrence]:
-    """Return the planned rows up to an instant, soonest first."""
-    taken = [r for r in rows if r.state is State.PLANNED and r.scheduled_for <= until]
-    return sorted(taken, key=lambda row: row.scheduled_for)
-
-
-def _weight(row: Occurrence) -> int:
-    """Return how many rows a row stands for: of a gap row, what it lets run too."""
-    return 1 if row.decision is None else 1 + row.decision.runs
+    """Return the planned rows up to an instant."""
+    return [r for r in rows if r.state is State.PLANNED and r.scheduled_for <= until]
 
 
 def _affordable(rows: Sequence[Occurrence], budget: int) -> list[Occurrence]:
     """Return the first rows that a budget allows, and at least one."""
-    weights = accumulate(map(_weight, rows))
+    weights = accumulate(row.weight for row in rows)
     return [
         row
         for place, (row, weight) in enumerate(zip(rows, weights, strict=True))
@@ -122,114 +132,40 @@ def _step(
 ) -> tuple[list[Occurrence], Tally]:
     """Take rows through both writes; return the next rows inserted, and the tally."""
     versions, faulty = _versions_of(plane, rows)
-    routes = _routes_of(plane, versions.values())
+    routes = Routes.find(plane.directory, versions.values())
     cases: list[Case] = []
     troubles: list[Trouble] = []
     for row in rows:
         version = versions.get(_ref(row))
-        reason = _hindrance(row, version, faulty, routes)
+        unread = _ref(row) in faulty
+        reason = routes.hindrance(row, version, is_unreadable=unread)
         if reason is None:
             try:
                 cases.append(_case(plane, row, version, routes, now))
             except InvalidInput:
                 reason = ParkReason.VERSION_INVALID
         if reason is not None:
-            troubles.append(_trouble(row, reason))
-    followers, standing, planned = _plan_next(plane, cases, now)
-    return followers, (
-        _troubled(troubles) + planned + _leave_planned(plane, standing, routes, now)
-    )
-
-
-def _hindrance(
-    row: Occurrence,
-    version: Version | None,
-    faulty: frozenset[VersionRef],
-    routes: "_Routes",
-) -> ParkReason | None:
-    """Return why a row cannot be judged now; None when it can."""
-    if _ref(row) in faulty:
-        return ParkReason.VERSION_UNREADABLE
-    if version is None:
-        return None
-    if version.holds(row.scheduled_for):
-        return ParkReason.HELD
-    return routes.lack(version)
+            troubles.append(trouble_of(row, reason))
+    paced, runs = _pace_gaps(plane, cases, routes, now)
+    followers, standing, planned = _plan_next(plane, cases, runs, paced, now)
+    left = _leave_planned(plane, standing, routes, paced, now)
+    return followers, troubled(troubles) + planned + left
 
 
 def _case(
     plane: Plane,
     row: Occurrence,
     version: Version | None,
-    routes: "_Routes",
+    routes: Routes,
     now: datetime,
 ) -> Case:
     if version is None:
         return Case(row, None, CancelReason.ORPHANED)
-    return judge(routes.bench(plane, version, now), row, version)
+    return judge(_bench(plane, routes, version, now), row, version)
 
 
-def _trouble(row: Occurrence, reason: ParkReason) -> Trouble:
-    return Trouble(row.key, reason, row.scheduled_for, row.tenant_id)
-
-
-_UNKNOWN: Final = frozenset(
-    {
-        ParkReason.TENANT_GONE,
-        ParkReason.HANDLER_GONE,
-        ParkReason.NEXT_UNREADABLE,
-        ParkReason.UNCLEAR,
-    }
-)
-
-
-def _troubled(troubles: Sequence[Trouble]) -> Tally:
-    """Return the tally of rows that could not be taken."""
-    reasons = [trouble.reason for trouble in troubles]
-    held = reasons.count(ParkReason.HELD)
-    unknown = sum(reason in _UNKNOWN for reason in reasons)
-    faulty = len(reasons) - held - unknown
-    return Tally(unknown=unknown, held=held, faulty=faulty, troubles=tuple(troubles))
-
-
-@dataclass(frozen=True, slots=True)
-class _Routes:
-    """Tenants and handlers, by which the queue of a version is found."""
-
-    tenants: dict[str, Tenant]
-    handlers: dict[tuple[str, str], Handler]
-
-    def lack(self, version: Version) -> ParkReason | None:
-        """Return what of a version is not there; None when it can be routed."""
-        if version.tenant_id not in self.tenants:
-            return ParkReason.TENANT_GONE
-        if _handler_ref(version) not in self.handlers:
-            return ParkReason.HANDLER_GONE
-        return None
-
-    def bench(self, plane: Plane, version: Version, now: datetime) -> Bench:
-        """Return what judging a row of a version needs."""
-        tenant = self.tenants[version.tenant_id]
-        handler = self.handlers[_handler_ref(version)]
-        return Bench(
-            plane.schedules,
-            plane.shard_map,
-            lambda lane: queue_key(tenant.tier, handler, lane),
-            tenant.quotas.catch_up_per_minute,
-            now,
-        )
-
-
-def _handler_ref(version: Version) -> tuple[str, str]:
-    return version.tenant_id, version.definition.handler
-
-
-def _routes_of(plane: Plane, versions: Iterable[Version]) -> _Routes:
-    named = list(versions)
-    return _Routes(
-        plane.directory.tenants({version.tenant_id for version in named}),
-        plane.directory.named_handlers({_handler_ref(version) for version in named}),
-    )
+def _bench(plane: Plane, routes: Routes, version: Version, now: datetime) -> Bench:
+    return routes.bench(plane.schedules, plane.shard_map, version, now)
 
 
 def _ref(row: Occurrence) -> VersionRef:
@@ -262,8 +198,36 @@ def _is_doubtful(row: Occurrence, version: Version) -> bool:
         return True
 
 
+def _pace_gaps(
+    plane: Plane, cases: Sequence[Case], routes: Routes, now: datetime
+) -> tuple[Paced, Mapping[RowKey, Occurrence | None]]:
+    """Give gap rows that run, and the rows that they let run, their places at once.
+
+    So the oldest come first. What an earlier, interrupted pass inserted keeps the
+    instant that it got.
+
+    Returns:
+        the places, and the rows to be inserted by their keys; None for those there.
+    """
+    gaps = [case for case in cases if case.row.decision is not None]
+    runs = {run.key: (run, case) for case in gaps for run in case.runs}
+    there = plane.timeline.read(runs) if runs else {}
+    own = [(_change(plane, case, routes, now), case) for case in gaps]
+    going = [(move.row, case) for move, case in own if move.transition in _RUNNING]
+    lacking = [each for key, each in runs.items() if key not in there]
+    paced = pace_cases(plane.rates, routes, [*going, *lacking], now)
+    return paced, {
+        key: None if key in there else paced.rows.get(key, run)
+        for key, (run, _) in runs.items()
+    }
+
+
 def _plan_next(
-    plane: Plane, cases: Sequence[Case], now: datetime
+    plane: Plane,
+    cases: Sequence[Case],
+    runs: Mapping[RowKey, Occurrence | None],
+    paced: Paced,
+    now: datetime,
 ) -> tuple[list[Occurrence], list[Case], Tally]:
     """Insert what must stand before rows leave PLANNED.
 
@@ -271,8 +235,12 @@ def _plan_next(
         the planned rows that are new, and the cases that may go on: where another row
         stood in the place of a case's cursor, as that one decides.
     """
-    wanted = {row.key: row for case in cases for row in case.ahead}
-    unclear = _post_releases(plane, wanted.values(), now)
+    wanted = {case.cursor.key: case.cursor for case in cases if case.cursor}
+    wanted |= {key: run for key, run in runs.items() if run is not None}
+    unclear = set(paced.waiting)
+    unclear |= _post_releases(
+        plane, [row for key, row in wanted.items() if key not in unclear], now
+    )
     unclear |= _post_completions(plane, cases, now)
     free = [row for key, row in wanted.items() if key not in unclear]
     answers = {
@@ -286,28 +254,43 @@ def _plan_next(
     standing = _obeying(plane, ready, answers)
     planned = [row for row in inserted if row.state is State.PLANNED]
     caught_up = len(inserted) - len(planned)
-    tally = Tally(len(planned), len(existing), misfires=caught_up)
-    return planned, standing, tally + _left_behind(cases, ready, standing)
+    tally = Tally(
+        planned=len(planned),
+        existed=len(existing) + sum(run is None for run in runs.values()),
+        misfires=caught_up,
+        paced=sum(row.key in paced.moved for row in inserted),
+    )
+    return planned, standing, tally + _left_behind(cases, ready, standing, paced)
 
 
 def _left_behind(
-    cases: Sequence[Case], ready: Sequence[Case], standing: Sequence[Case]
+    cases: Sequence[Case],
+    ready: Sequence[Case],
+    standing: Sequence[Case],
+    paced: Paced,
 ) -> Tally:
-    """Return the tally of cases whose row must stay PLANNED."""
+    """Return the tally of cases whose row must stay PLANNED.
+
+    Waiting for a rate's place is no trouble, however long it takes.
+    """
     clear = {case.row.key for case in ready}
     going = {case.row.key for case in standing}
-    return _troubled(
+    left = [case for case in cases if case.row.key not in going]
+    hindered = [
+        case for case in left if not paced.waiting & {row.key for row in case.all_rows}
+    ]
+    tally = troubled(
         [
-            _trouble(
+            trouble_of(
                 case.row,
                 ParkReason.NEXT_UNREADABLE
                 if case.row.key in clear
                 else ParkReason.UNCLEAR,
             )
-            for case in cases
-            if case.row.key not in going
+            for case in hindered
         ]
     )
+    return tally + Tally(unknown=len(left) - len(hindered))
 
 
 def _obeying(
@@ -386,28 +369,46 @@ _MOVES: Final = {
     State.DEFERRED: Transition.DEFER,
     State.MISSED: Transition.MISS,
 }
+_RUNNING: Final = frozenset({Transition.SCHEDULE, Transition.DEFER})
 
 
 def _leave_planned(
-    plane: Plane, cases: Sequence[Case], routes: _Routes, now: datetime
+    plane: Plane, cases: Sequence[Case], routes: Routes, paced: Paced, now: datetime
 ) -> Tally:
     """Move the rows whose next time stands out of PLANNED."""
-    wanted = [_change(plane, case, routes, now) for case in cases]
+    changes = [_change(plane, case, routes, now) for case in cases]
+    running = [
+        (change.row, case)
+        for change, case in zip(changes, cases, strict=True)
+        if change.transition in _RUNNING and change.row.key not in paced.rows
+    ]
+    now_paced = pace_cases(plane.rates, routes, running, now)
+    paced |= now_paced
+    wanted = [
+        _leaving(paced.rows.get(change.row.key, change.row), change)
+        for change in changes
+        if change.row.key not in now_paced.waiting
+    ]
     unclear = _post_releases(plane, [change.row for change in wanted], now)
-    changes = [change for change in wanted if change.row.key not in unclear]
-    tally = _troubled(
-        [_trouble(c.row, ParkReason.UNCLEAR) for c in wanted if c.row.key in unclear]
+    tally = Tally(unknown=len(changes) - len(wanted)) + troubled(
+        [trouble_of(c.row, ParkReason.UNCLEAR) for c in wanted if c.row.key in unclear]
     )
-    for change, answer in zip(changes, plane.timeline.move(changes), strict=True):
-        tally += _count(change, answer)
+    sent = [change for change in wanted if change.row.key not in unclear]
+    for change, answer in zip(sent, plane.timeline.move(sent), strict=True):
+        tally += _count(change, answer, is_paced=change.row.key in paced.moved)
     return tally
 
 
-def _change(plane: Plane, case: Case, routes: _Routes, now: datetime) -> Change:
+def _leaving(row: Occurrence, change: Change) -> Change:
+    """Return a change with its row as it got its place."""
+    return change if row is change.row else Change(row, _MOVES[row.state])
+
+
+def _change(plane: Plane, case: Case, routes: Routes, now: datetime) -> Change:
     """Return the change by which a row leaves PLANNED."""
     if case.version is None or case.verdict is not None:
         return canceling(case.row, case.verdict or CancelReason.ORPHANED, now)
-    row = leaving(routes.bench(plane, case.version, now), case)
+    row = leaving(_bench(plane, routes, case.version, now), case)
     return Change(row, _MOVES[row.state])
 
 
@@ -419,18 +420,19 @@ _COUNTED: Final = {
 }
 
 
-def _count(change: Change, answer: Write) -> Tally:
+def _count(change: Change, answer: Write, *, is_paced: bool) -> Tally:
     """Return the tally of one change."""
     if answer is Write.UNKNOWN:
-        return _troubled([_trouble(change.row, ParkReason.UNCLEAR)])
+        return troubled([trouble_of(change.row, ParkReason.UNCLEAR)])
     if answer is not Write.APPLIED:
         return Tally(lost=1)
     row = change.row
-    runs = change.transition in {Transition.SCHEDULE, Transition.DEFER}
+    runs = change.transition in _RUNNING
     minutes = Counts.of(row.scheduled_for) if runs and not row.misfire else NO_COUNTS
     gaps, late = row.decision is not None, runs and row.misfire
-    more = Tally(misfires=int(late), gaps=int(gaps), minutes=minutes)
-    return _COUNTED[change.transition] + more
+    return _COUNTED[change.transition] + Tally(
+        misfires=int(late), gaps=int(gaps), paced=int(is_paced), minutes=minutes
+    )
 
 
 def canceling(row: Occurrence, reason: CancelReason, now: datetime) -> Change:

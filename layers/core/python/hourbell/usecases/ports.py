@@ -154,8 +154,10 @@ class Schedules(Protocol):
         """
         ...
 
-    def record_run(self, run: Run, row: Occurrence) -> Write:
-        """Store a manual run and its row in one transaction.
+    def record_run(
+        self, run: Run, row: Occurrence, release: Dispatch | None = None
+    ) -> Write:
+        """Store a manual run, its row and its dispatch row in one transaction.
 
         Returns:
             APPLIED; EXISTS when a run with this `run` is there; LOST when the

@@ -9,10 +9,13 @@ from hourbell.domain.errors import Conflict, NotFound, Transient
 from hourbell.domain.instants import floor_minute
 from hourbell.domain.occurrence import Occurrence, RowKey, State, row_key
 from hourbell.domain.policies import WATERMARK_LAG
+from hourbell.domain.rates import usual_rates
 from hourbell.domain.routing import queue_key
 from hourbell.domain.zones import TZDB_VERSION
 from hourbell.usecases.change_schedule import Changes, find_current
 from hourbell.usecases.identify import Caller
+from hourbell.usecases.materialize import release_at
+from hourbell.usecases.pacing import pace
 from hourbell.usecases.ports import Run, Write
 
 
@@ -43,7 +46,9 @@ def run_now(
     """Make an occurrence of the version in force that is due now.
 
     It is an outbox record at once, and like any other one the stream brings it to the
-    relay. A paused schedule can be run too. The schedule's own times do not change.
+    relay; where a rate is used up for so long that the queue's delay does not reach, it
+    is deferred. A paused schedule can be run too. The schedule's own times do not
+    change.
 
     Args:
         changes: the ports.
@@ -75,9 +80,13 @@ def _start(
 ) -> Started:
     """Store a run and its row, unless somebody else was first."""
     row = _row(changes, schedule, caller, run, now)
-    group = changes.plane.shard_map.group_of(row.shard)
-    changes.groups.ensure(group, floor_minute(now) - WATERMARK_LAG)
-    answer = changes.plane.schedules.record_run(run, row)
+    dispatch = None
+    if row.state is State.DEFERRED:
+        dispatch = release_at(changes.plane, row, now)
+    for shard in {row.shard, row.shard if dispatch is None else dispatch.shard}:
+        group = changes.plane.shard_map.group_of(shard)
+        changes.groups.ensure(group, floor_minute(now) - WATERMARK_LAG)
+    answer = changes.plane.schedules.record_run(run, row, dispatch)
     if answer is Write.APPLIED:
         return Started(row, schedule.definition.timing.zone)
     if answer is Write.LOST:
@@ -96,10 +105,11 @@ def _hash(schedule: Schedule, key: str) -> str:
 def _row(
     changes: Changes, schedule: Schedule, caller: Caller, run: Run, now: datetime
 ) -> Occurrence:
-    """Return the run's row: an outbox record, available at once.
+    """Return the run's row: an outbox record, available when its rates have room.
 
     Raises:
         NotFound: the handler is gone.
+        Transient: no place was to be had.
     """
     definition = schedule.definition
     ref = (schedule.tenant_id, definition.handler)
@@ -107,7 +117,7 @@ def _row(
     if handler is None:
         raise NotFound(f"The handler {definition.handler!r} is not registered.")
     key = _key(changes, run)
-    return Occurrence(
+    row = Occurrence(
         schedule_id=run.schedule_id,
         version=run.version,
         scheduled_for=run.scheduled_for,
@@ -123,6 +133,10 @@ def _row(
         scheduled_at=now,
         run=run.run,
     )
+    paced = pace(changes.plane.rates, [(row, usual_rates(caller.tenant, handler))], now)
+    if paced.waiting:
+        raise Transient(f"a rate of the handler {handler.name} did not answer")
+    return paced.rows.get(key, row)
 
 
 def _key(changes: Changes, run: Run) -> RowKey:

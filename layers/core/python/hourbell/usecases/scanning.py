@@ -19,7 +19,7 @@ from hourbell.domain.policies import SECOND_LOOK, WATERMARK_LAG, is_stuck
 from hourbell.domain.shards import MINUTE, minutes_between
 from hourbell.usecases.complete import complete
 from hourbell.usecases.handover import finish_dispatched
-from hourbell.usecases.materialize import Plane, advance, release_at
+from hourbell.usecases.materialize import MAX_ROWS, Plane, advance, release_at
 from hourbell.usecases.parking import ParkingLot, is_waiting, leads_on
 from hourbell.usecases.ports import (
     Clock,
@@ -32,6 +32,7 @@ from hourbell.usecases.ports import (
 )
 from hourbell.usecases.release import release
 from hourbell.usecases.tally import NOTHING, Tally
+from hourbell.usecases.turns import Turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ class Scan:
         self.faulty = 0
         self.late = 0
         self.looked_at: datetime | None = None
+        self._turns = Turns(scanner.plane.directory)
         self._visits = 0
         self._pending: datetime | None = None
 
@@ -90,7 +92,8 @@ class Scan:
         """Scan what is due soon, then what is left of the past, oldest first.
 
         So work that is on time never waits for a backlog. Between them come the second
-        looks and what is parked, since both may set watermarks back.
+        looks and what is parked, since both may set watermarks back. What is beyond the
+        cap of its tenant comes last of all.
 
         Returns:
             False when the deadline came first.
@@ -101,8 +104,24 @@ class Scan:
             and self._look_again(started)
             and self._retry()
             and self._scan(self._past(started, recent - MINUTE), started)
+            and self._take_later()
             and not self._is_over()
         )
+
+    def _take_later(self) -> bool:
+        """Go on with what was beyond its tenant's cap, while there is time.
+
+        Returns:
+            False when the deadline came first.
+        """
+        rows = self._turns.later
+        for first in range(0, len(rows), MAX_ROWS):
+            if self._is_over():
+                return False
+            part, now = rows[first : first + MAX_ROWS], self._clock.now()
+            tally = advance(self._plane, part, now, is_over=self._is_over)
+            self.tally += replace(tally, troubles=())
+        return True
 
     def pending_since(self, now: datetime, *, finished: bool) -> datetime | None:
         """Return when the open row that is due longest was due, or may have been."""
@@ -298,7 +317,9 @@ class Scan:
         now = self._clock.now()
         self.rows += len(page.rows) + len(page.dispatches)
         self.unreadable += len(page.unreadable)
-        tally = advance(self._plane, page.rows, now, is_over=self._is_over)
+        tally = advance(
+            self._plane, page.rows, now, is_over=self._is_over, turns=self._turns
+        )
         self.tally += replace(tally, troubles=())
         self._hand_over([row.key for row in page.rows if is_stuck(row, now, previous)])
         troubles = [

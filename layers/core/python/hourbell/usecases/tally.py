@@ -1,10 +1,13 @@
 """What materializing did, counted."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from operator import add, attrgetter
+from typing import Final
 
 from hourbell.domain.load import NO_COUNTS, Counts
-from hourbell.domain.parking import Trouble
+from hourbell.domain.occurrence import Occurrence
+from hourbell.domain.parking import ParkReason, Trouble
 
 # Of how many rows it is told why they could not be taken. What is beyond comes up
 # again, when those before it are out of the way.
@@ -20,9 +23,11 @@ class Tally:
         existed: next times that stood already.
         scheduled: rows that became outbox records.
         deferred: rows that wait for a time beyond the queue's longest delay.
+        paced: rows that a rate moved to a later instant than their own.
         lost: rows that somebody else moved first.
-        unknown: rows whose writes got no clear answer, or whose tenant or handler
-            was not found; they are still PLANNED and come up again.
+        unknown: rows whose writes got no clear answer, whose tenant or handler was not
+            found, or for which a rate had no place now; they are still PLANNED and
+            come up again.
         canceled: rows that their version does not own or produce.
         misfires: overdue rows that run all the same.
         missed: overdue rows that do not run.
@@ -40,6 +45,7 @@ class Tally:
     existed: int = 0
     scheduled: int = 0
     deferred: int = 0
+    paced: int = 0
     lost: int = 0
     unknown: int = 0
     canceled: int = 0
@@ -74,3 +80,26 @@ _NAMES = tuple(each.name for each in fields(Tally) if each.compare)
 _counts = attrgetter(*_NAMES)
 
 NOTHING = Tally()
+
+_UNKNOWN: Final = frozenset(
+    {
+        ParkReason.TENANT_GONE,
+        ParkReason.HANDLER_GONE,
+        ParkReason.NEXT_UNREADABLE,
+        ParkReason.UNCLEAR,
+    }
+)
+
+
+def trouble_of(row: Occurrence, reason: ParkReason) -> Trouble:
+    """Return what is wrong with a planned row."""
+    return Trouble(row.key, reason, row.scheduled_for, row.tenant_id)
+
+
+def troubled(troubles: Sequence[Trouble]) -> Tally:
+    """Return the tally of rows that could not be taken."""
+    reasons = [trouble.reason for trouble in troubles]
+    held = reasons.count(ParkReason.HELD)
+    unknown = sum(reason in _UNKNOWN for reason in reasons)
+    faulty = len(reasons) - held - unknown
+    return Tally(unknown=unknown, held=held, faulty=faulty, troubles=tuple(troubles))

@@ -15,6 +15,7 @@ from hourbell.domain.errors import (
 from hourbell.domain.names import is_tenant_id
 from hourbell.usecases.expected import ANY, Expected
 from hourbell.usecases.identify import registered_form
+from hourbell.usecases.kept import Kept
 from hourbell.usecases.ports import Directory, Write
 
 MAX_PRINCIPALS_AT_ONCE: Final = 49
@@ -37,20 +38,27 @@ class Registrar:
 
 @dataclass(frozen=True, slots=True)
 class QuotaChange:
-    """The quotas that a change names; None leaves one as it is."""
+    """The quotas that a change names; None leaves one as it is.
+
+    Attributes:
+        triggers_per_minute: None is any number; KEPT leaves it as it is.
+    """
 
     schedules: int | None = None
     payload_bytes: int | None = None
     min_interval_seconds: int | None = None
     catch_up_per_minute: int | None = None
+    triggers_per_minute: int | Kept | None = Kept.KEPT
 
     def applied_to(self, quotas: Quotas) -> Quotas:
         """Return the quotas after the change."""
+        triggers = self.triggers_per_minute
         return Quotas(
             _first(self.schedules, quotas.schedules),
             _first(self.payload_bytes, quotas.payload_bytes),
             _first(self.min_interval_seconds, quotas.min_interval_seconds),
             _first(self.catch_up_per_minute, quotas.catch_up_per_minute),
+            quotas.triggers_per_minute if isinstance(triggers, Kept) else triggers,
         )
 
 

@@ -11,12 +11,13 @@ class QuotaUse:
     """One quota of a tenant.
 
     Attributes:
-        used: how much of it is used now; None when it bounds each request alone.
+        limit: None when there is none.
+        used: how much of it is used now; None when that is not counted.
         unit: what both numbers count.
     """
 
     name: str
-    limit: int
+    limit: int | None
     used: int | None
     unit: str
 
@@ -34,4 +35,5 @@ def usage(schedules: Schedules, tenant: Tenant) -> tuple[QuotaUse, ...]:
         QuotaUse("payload_bytes", quotas.payload_bytes, None, "bytes"),
         QuotaUse("min_interval_seconds", quotas.min_interval_seconds, None, "seconds"),
         QuotaUse("catch_up_per_minute", quotas.catch_up_per_minute, None, "runs"),
+        QuotaUse("triggers_per_minute", quotas.triggers_per_minute, None, "runs"),
     )

@@ -10,6 +10,7 @@ from hourbell.adapters.dynamodb.jobs import DynamoJobs
 from hourbell.adapters.dynamodb.layout import TableNames
 from hourbell.adapters.dynamodb.loads import DynamoLoads
 from hourbell.adapters.dynamodb.parking import DynamoParking
+from hourbell.adapters.dynamodb.rates import DynamoRates
 from hourbell.adapters.dynamodb.schedules import DynamoSchedules
 from hourbell.adapters.dynamodb.timeline import DynamoTimeline
 
@@ -19,6 +20,7 @@ __all__ = [
     "DynamoJobs",
     "DynamoLoads",
     "DynamoParking",
+    "DynamoRates",
     "DynamoSchedules",
     "DynamoShardGroups",
     "DynamoTimeline",

@@ -192,3 +192,17 @@ class WatermarksAttribute(Attribute[dict[int, datetime]]):
             int(shard): _EPOCH + int(typed[NUMBER]) * _MINUTE
             for shard, typed in value.items()
         }
+
+
+class CountsAttribute(Attribute[dict[int, int]]):
+    """A map from small numbers to counts, such as the places taken in each second."""
+
+    attr_type = MAP
+
+    def serialize(self, value: dict[int, int]) -> dict[str, dict[str, str]]:
+        """Write a map of numbers."""
+        return {str(slot): {NUMBER: str(count)} for slot, count in value.items()}
+
+    def deserialize(self, value: dict[str, dict[str, str]]) -> dict[int, int]:
+        """Read a map of numbers."""
+        return {int(slot): int(typed[NUMBER]) for slot, typed in value.items()}

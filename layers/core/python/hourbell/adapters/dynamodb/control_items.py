@@ -37,6 +37,7 @@ def tenant_values(tenant: Tenant) -> dict[str, Any]:
         "quota_payload_bytes": tenant.quotas.payload_bytes,
         "quota_min_interval_seconds": tenant.quotas.min_interval_seconds,
         "quota_catch_up_per_minute": tenant.quotas.catch_up_per_minute,
+        "quota_triggers_per_minute": tenant.quotas.triggers_per_minute,
     }
 
 
@@ -59,6 +60,7 @@ def decode_tenant(item: Mapping[str, Any]) -> Tenant:
             values.get("quota_payload_bytes", usual.payload_bytes),
             values.get("quota_min_interval_seconds", usual.min_interval_seconds),
             values.get("quota_catch_up_per_minute", usual.catch_up_per_minute),
+            values.get("quota_triggers_per_minute"),
         ),
         weight=values.get("weight", 1),
         revision=values.get("revision", 1),

@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 from hourbell.domain.instants import compact_instant
+from hourbell.domain.occurrence import bucket_of
 
 DOCUMENT: Final[dict[str, Any]] = json.loads(
     files("hourbell").joinpath("tables.json").read_text("utf-8")
@@ -110,6 +111,11 @@ def load_key(hour: datetime) -> str:
     return f"LOAD#{hour:%Y%m%dT%H}Z"
 
 
+def rate_key(name: str, minute: datetime) -> str:
+    """Return the partition of a rate's minute: one each, so that none is hot."""
+    return f"RATE#{name}#{bucket_of(minute)}"
+
+
 def job_key(job_id: str) -> str:
     """Return the partition that a job, its items and its results lie in."""
     return f"JOB#{job_id}"
@@ -146,6 +152,7 @@ COUNT_SORT: Final = "COUNT#schedules"
 TENANT_LIST: Final = "TENANTS"
 LEASE_SORT: Final = "LEASE"
 LOAD_SORT: Final = "LOAD"
+RATE_SORT: Final = "RATE"
 JOB_SORT: Final = "JOB"
 JOB_RESULTS: Final = "RESULTS#"
 DISPATCH: Final = "dispatch"

@@ -9,6 +9,7 @@ from pynamodb.attributes import JSONAttribute, UnicodeAttribute
 from pynamodb.models import Model
 
 from hourbell.adapters.dynamodb.attributes import (
+    CountsAttribute,
     DecisionAttribute,
     EnumAttribute,
     ExpiryAttribute,
@@ -183,6 +184,7 @@ class TenantItem(_Control):
     quota_payload_bytes = IntegerAttribute(null=True)
     quota_min_interval_seconds = IntegerAttribute(null=True)
     quota_catch_up_per_minute = IntegerAttribute(null=True)
+    quota_triggers_per_minute = IntegerAttribute(null=True)
 
 
 class HandlerItem(_Control):
@@ -249,6 +251,14 @@ class LoadItem(_Control):
     vars().update(
         {minute_name(number): IntegerAttribute(null=True) for number in range(60)}
     )
+
+
+class RateItem(_Control):
+    """The places of a rate that are taken in a minute."""
+
+    taken = CountsAttribute()
+    revision = IntegerAttribute()
+    expires_at = ExpiryAttribute()
 
 
 class JobItem(_Control):

@@ -226,18 +226,24 @@ class DynamoSchedules:
         )
         return write_together(self._database, update, *self._freeing(schedule))
 
-    def record_run(self, run: Run, row: Occurrence) -> Write:
-        """Store a manual run and its row in one transaction."""
-        table = self._tables.schedules
+    def record_run(
+        self, run: Run, row: Occurrence, release: Dispatch | None = None
+    ) -> Write:
+        """Store a manual run, its row and its dispatch row in one transaction."""
+        table, timeline = self._tables.schedules, self._tables.timeline
         members: list[Member] = [
             Put(table, SCHEDULES, encode_run(run)),
-            Put(self._tables.timeline, TIMELINE, encode_occurrence(row)),
+            Put(timeline, TIMELINE, encode_occurrence(row)),
+        ]
+        if release is not None:
+            members.append(Put(timeline, TIMELINE, encode_dispatch(release)))
+        members.append(
             Check(
                 table,
                 definition_key(run.schedule_id),
                 DefinitionItem.state.is_in(*_RUNNABLE),
-            ),
-        ]
+            )
+        )
         refused = first_refused(self._database, members)
         if refused is None:
             return Write.APPLIED

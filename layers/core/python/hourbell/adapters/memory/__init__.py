@@ -18,6 +18,7 @@ from hourbell.adapters.memory.queues import (
     MemorySweepQueue,
     MemoryWorkQueue,
 )
+from hourbell.adapters.memory.rates import MemoryRates
 from hourbell.adapters.memory.schedules import MemorySchedules
 from hourbell.adapters.memory.store import MemoryStore
 from hourbell.adapters.memory.timeline import MemoryTimeline
@@ -31,6 +32,7 @@ __all__ = [
     "MemoryJobs",
     "MemoryLoads",
     "MemoryParking",
+    "MemoryRates",
     "MemorySchedules",
     "MemoryShardGroups",
     "MemoryStore",

@@ -140,8 +140,10 @@ class MemorySchedules:
         store.counts[schedule.tenant_id] -= 1
         return Write.APPLIED
 
-    def record_run(self, run: Run, row: Occurrence) -> Write:
-        """Store a manual run and its row."""
+    def record_run(
+        self, run: Run, row: Occurrence, release: Dispatch | None = None
+    ) -> Write:
+        """Store a manual run, its row and its dispatch row."""
         store, key = self._store, (run.schedule_id, run.run)
         schedule = store.schedules.get(run.schedule_id)
         if key in store.runs or store.row(row.key) is not None:
@@ -150,6 +152,8 @@ class MemorySchedules:
             return Write.LOST
         store.runs[key] = run
         store.put_row(row)
+        if release is not None:
+            store.put_dispatch(release)
         return Write.APPLIED
 
     def find_run(self, schedule_id: str, run: str) -> Run | None:

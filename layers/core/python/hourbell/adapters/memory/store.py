@@ -28,6 +28,7 @@ class MemoryStore:
         parked: (group, key) -> parked row.
         runs: (schedule_id, run) -> manual run.
         backfills: (schedule_id, scheduled_for) -> backfilled time.
+        taken: (name of a rate, minute) -> by slot, how many places are taken.
         jobs: by job_id, and likewise their items and results.
         loads: UTC minute -> how many occurrences were counted on it.
         stream: the new image of every write of an occurrence, oldest first.
@@ -47,6 +48,7 @@ class MemoryStore:
     stream: list[Occurrence] = field(default_factory=list)
     runs: dict[tuple[str, str], Run] = field(default_factory=dict)
     backfills: dict[tuple[str, datetime], Backfill] = field(default_factory=dict)
+    taken: dict[tuple[str, datetime], dict[int, int]] = field(default_factory=dict)
     jobs: dict[str, Job] = field(default_factory=dict)
     job_items: dict[str, tuple[JobItem, ...]] = field(default_factory=dict)
     job_results: dict[str, list[Result]] = field(default_factory=dict)
