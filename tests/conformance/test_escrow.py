@@ -93,6 +93,7 @@ def tenant(schedules: Schedules) -> Tenant:
     return Tenant(schedules)
 
 
+@pytest.mark.slow
 def test_a_large_quota_is_used_up_exactly(tenant: Tenant) -> None:
     for expected in range(1, 21):
         assert tenant.create(20) is CREATED
@@ -146,6 +147,7 @@ def test_a_lowered_quota_refuses_until_enough_is_canceled(tenant: Tenant) -> Non
     assert tenant.count() == 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [0, 5, 20])
 def test_a_quota_lowered_to_one_counter_counts_all(tenant: Tenant, before: int) -> None:
     for _ in range(before):
@@ -157,6 +159,7 @@ def test_a_quota_lowered_to_one_counter_counts_all(tenant: Tenant, before: int) 
     assert tenant.count() == ABOVE
 
 
+@pytest.mark.slow
 def test_a_quota_raised_above_one_counter_counts_what_was(tenant: Tenant) -> None:
     assert tenant.fill(ABOVE) == ABOVE
     assert tenant.fill(20) == 20 - ABOVE
@@ -166,6 +169,7 @@ def test_a_quota_raised_above_one_counter_counts_what_was(tenant: Tenant) -> Non
     assert tenant.fill(20) == ABOVE + 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [1, 3])
 def test_any_order_of_changes_is_counted_as_by_one_counter(
     schedules: Schedules, chunk: int, monkeypatch: pytest.MonkeyPatch
@@ -304,6 +308,7 @@ def test_all_slots_are_granted_one_percent_ahead_at_most(quota: int) -> None:
     assert 0.9 < SLOTS * chunk_of(quota) / (quota / 100) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 def test_many_at_once_use_a_large_quota_up_and_no_more(
     engine_database: Database,
@@ -339,6 +344,7 @@ def test_who_knows_a_former_quota_never_goes_beyond_the_larger(
     assert create(schedules, 81, quota=30) is FULL
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 def test_creates_and_cancels_at_once_leave_exactly_what_is_there(
     engine_database: Database,
