@@ -5,7 +5,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from hourbell.domain.definition import Version
-from hourbell.domain.misfire import Decision, MissReason, Overdue, decide
+from hourbell.domain.errors import InvalidInput
+from hourbell.domain.misfire import (
+    Decision,
+    Misfire,
+    MisfirePolicy,
+    MissReason,
+    Overdue,
+    decide,
+)
 from hourbell.domain.occurrence import (
     CancelReason,
     Lane,
@@ -30,6 +38,9 @@ from hourbell.usecases.version_reads import stopped_version
 _ENDED = frozenset(
     {CancelReason.SUPERSEDED, CancelReason.PAUSED, CancelReason.CANCELED}
 )
+
+
+_NOTHING_RUNS = Misfire(MisfirePolicy.SKIP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +137,41 @@ def judge(bench: Bench, row: Occurrence, version: Version) -> Case:
         stopped = stopped_version(bench.schedules, version)
         verdict = None if stopped is None else ending(stopped)
     if verdict in _ENDED:
-        return Case(row, version, verdict)
+        return Case(row, version, verdict, _canceled_gap(bench, row, version, verdict))
     if row.decision is not None:
         return _gap_case(bench, row, version, row.decision, verdict)
     return _row_case(bench, row, version, verdict)
+
+
+def _canceled_gap(
+    bench: Bench, row: Occurrence, version: Version, verdict: CancelReason | None
+) -> Occurrence | None:
+    """Return the gap row of what a stop leaves undecided behind an overdue row.
+
+    Nothing of it runs, and yet no time may go without a row that accounts for it. None
+    when there is nothing, or the row accounts for it itself.
+    """
+    until = version.effective_to
+    if verdict is CancelReason.SUPERSEDED or row.decision is not None or until is None:
+        return None
+    overdue = Overdue(row.scheduled_for, row.sequence, bench.now, until, until)
+    timing = version.definition.timing
+    try:
+        decision = decide(timing, _NOTHING_RUNS, overdue, bench.catch_up_per_minute)
+        first = next_planned(timing, row.scheduled_for, row.sequence)
+    except InvalidInput:
+        # Rules that make no sense to this release tell no times; a stop holds anyway.
+        return None
+    if not decision.count or first is None:
+        return None
+    return replace(
+        _planned(bench, row, *first),
+        state=State.CANCELED,
+        reason=verdict,
+        finished_at=bench.now,
+        expires_at=expires_at(bench.now),
+        decision=decision,
+    )
 
 
 def _row_case(

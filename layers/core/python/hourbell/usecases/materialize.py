@@ -253,7 +253,7 @@ def _plan_next(
     ready = [case for case in cases if not unclear & {r.key for r in case.all_rows}]
     standing = _obeying(plane, ready, answers)
     planned = [row for row in inserted if row.state is State.PLANNED]
-    caught_up = len(inserted) - len(planned)
+    caught_up = sum(row.misfire for row in inserted)
     tally = Tally(
         planned=len(planned),
         existed=len(existing) + sum(run is None for run in runs.values()),
@@ -407,7 +407,9 @@ def _leaving(row: Occurrence, change: Change) -> Change:
 def _change(plane: Plane, case: Case, routes: Routes, now: datetime) -> Change:
     """Return the change by which a row leaves PLANNED."""
     if case.version is None or case.verdict is not None:
-        return canceling(case.row, case.verdict or CancelReason.ORPHANED, now)
+        # Whatever it is by now: only as a row that has not left for the relay.
+        canceled = canceling(case.row, case.verdict or CancelReason.ORPHANED, now)
+        return replace(canceled, transition=Transition.WITHDRAW)
     row = leaving(_bench(plane, routes, case.version, now), case)
     return Change(row, _MOVES[row.state])
 
@@ -416,7 +418,7 @@ _COUNTED: Final = {
     Transition.SCHEDULE: Tally(scheduled=1),
     Transition.DEFER: Tally(deferred=1),
     Transition.MISS: Tally(missed=1),
-    Transition.CANCEL: Tally(canceled=1),
+    Transition.WITHDRAW: Tally(canceled=1),
 }
 
 

@@ -157,11 +157,11 @@ def _let_go(
             hindered[change.row.key] = ParkReason.UNCLEAR
         if answer is Write.APPLIED:
             counts[change.transition] += 1
-            if change.transition is Transition.CANCEL:
+            if change.transition is Transition.WITHDRAW:
                 ended.append(change.row.key)
     report = ReleaseReport(
         released=counts[Transition.RELEASE],
-        canceled=counts[Transition.CANCEL],
+        canceled=counts[Transition.WITHDRAW],
         held=len(held),
         faulty=len(rows) - len(readable),
         unclear=unclear,
@@ -183,7 +183,7 @@ def _change(
 ) -> Change:
     reason = objection_to_sending(plane.schedules, row, version)
     if reason is not None:
-        return canceling(row, reason, now)
+        return replace(canceling(row, reason, now), transition=Transition.WITHDRAW)
     scheduled = replace(row, state=State.SCHEDULED, scheduled_at=now)
     return Change(scheduled, Transition.RELEASE)
 

@@ -1,5 +1,7 @@
 """Judge an occurrence that is about to be sent: does its version stand behind it?"""
 
+from datetime import datetime
+
 from hourbell.domain.definition import ScheduleState, Tracking, Version
 from hourbell.domain.occurrence import CancelReason, Occurrence, State
 from hourbell.usecases.ports import Schedules
@@ -39,23 +41,20 @@ def objection_to_sending(
         return None
     asked_at = row.asked_at
     if version.effective_to is not None:
-        stopped = stopped_version(schedules, version, since=asked_at)
-        if stopped is not None and _is_reached(row, version, stopped):
+        since = asked_at or _unless_certain(row, version)
+        stopped = stopped_version(schedules, version, since=since)
+        if stopped is not None:
             return ending(stopped)
     # What no rule made need not lie in its version's interval.
     foreign = asked_at is None and not version.owns(row.scheduled_for)
     return ending(version) if foreign else None
 
 
-def _is_reached(row: Occurrence, version: Version, stopped: Version) -> bool:
-    # What is DEFERRED cannot have been sent, so there is no doubt about it.
-    certain = row.state is State.DEFERRED
+def _unless_certain(row: Occurrence, version: Version) -> datetime | None:
+    """Return since when stops reach a row that its rule made; None for any stop.
+
+    Of the times after a stop, what is out of hand stands; a later stop reaches it.
+    """
     tracked = version.definition.tracking is Tracking.TRACKED
-    return (
-        certain
-        or tracked
-        or (
-            stopped.ends_at is not None
-            and (row.asked_at or row.scheduled_for) <= stopped.ends_at
-        )
-    )
+    # What is DEFERRED cannot have been sent, so there is no doubt about it.
+    return None if tracked or row.state is State.DEFERRED else row.scheduled_for
