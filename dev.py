@@ -25,6 +25,10 @@ COMMANDS = {
         commands.bench,
         "measure: api | blackout | cron | idle | outage | writes [--json]",
     ),
+    "simulate": (
+        commands.simulate,
+        "run seeded worlds full of faults [--seeds N --seed S]",
+    ),
     "fuzz": (commands.fuzz, "send made-up requests to the local stack [--cases N]"),
     "schemas": (commands.schemas, "write schemas/openapi.json, or --check it"),
     "layers": (commands.layers, "build the dependency layer for Lambda and for here"),

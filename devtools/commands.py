@@ -87,6 +87,13 @@ def bench(arguments: list[str]) -> None:
     shell.become("bench", [environments.PYTHON, "-m", f"loadtest.bench.{name}", *rest])
 
 
+def simulate(arguments: list[str]) -> None:
+    """Run seeds of the simulation; the arguments are its own."""
+    environments.ensure_venv()
+    module = "tests.simulation.run"
+    shell.become("simulate", [environments.PYTHON, "-m", module, *arguments])
+
+
 def fuzz(arguments: list[str]) -> None:
     """Send made-up requests to the API of a local stack of its own."""
     prepare()

@@ -1,0 +1,202 @@
+"""Ports of a simulated process: every call may go wrong, and others act meanwhile."""
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from hourbell.domain.errors import Transient
+from hourbell.usecases.ports import Page, Sent, Write
+
+from tests.simulation.log import Send
+from tests.simulation.store import RECENT
+
+# Chances per port call, of a seed with all classes at full strength.
+CHANCES = {
+    "crash before a call": 0.004,
+    "crash after a call": 0.004,
+    "no answer to a read": 0.004,
+    "no answer to a write": 0.01,
+    "unclear write without effect": 0.02,
+    "unclear write with effect": 0.02,
+    "stale versions": 0.3,
+    "stale page": 0.2,
+    "entry not accepted": 0.03,
+    "accepted entry without answer": 0.03,
+    "process stalls": 0.004,
+    "another process acts": 0.06,
+    "a caller acts": 0.012,
+    # Per record, message or tick.
+    "stream record repeated": 0.05,
+    "stream record late": 0.05,
+    "stream record lost": 0.05,
+    "sweep message lost": 0.03,
+    "partial batch": 0.05,
+    "tick missed": 0.05,
+    "tick doubled": 0.1,
+}
+PACKED = {"plan", "move", "post", "settle"}
+WRITES = {
+    *("create", "relabel", "succeed", "take_over", "complete", "record_run"),
+    *("record_backfill", "reopen", "ensure", "acquire", "release", "put"),
+}
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+class Port:
+    """One port of a process."""
+
+    def __init__(self, process: Any, name: str, target: Any) -> None:
+        self._process = process
+        self._name = name
+        self._target = target
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._target, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return make_call(self._process, name, method, args, kwargs)
+
+        return call
+
+
+def make_call(
+    process: Any, name: str, method: Callable[..., Any], args: Any, kwargs: Any
+) -> Any:
+    """Make one port call, with whatever befalls it."""
+    world = process.world
+    process.enter(name)
+    if world.strikes("crash before a call"):
+        raise Crash
+    answer: Any
+    if name in PACKED:
+        answer = _packed(process, method, args[0])
+    elif name == "send":
+        answer = _send(process, method, *args)
+    elif name in WRITES:
+        answer = _write(process, name, method, args, kwargs)
+    else:
+        answer = _read(process, name, method, args, kwargs)
+    process.leave(name)
+    if world.strikes("crash after a call"):
+        raise Crash
+    return answer
+
+
+def _write(
+    process: Any, name: str, method: Callable[..., Any], args: Any, kwargs: Any
+) -> Any:
+    world = process.world
+    silent = world.strikes("no answer to a write")
+    if silent and world.rng.random() < 0.5:
+        raise Transient(f"{name}: no answer, no effect")
+    answer = method(*args, **kwargs)
+    if silent:
+        raise Transient(f"{name}: no answer, though it took effect")
+    return answer
+
+
+def _read(
+    process: Any, name: str, method: Callable[..., Any], args: Any, kwargs: Any
+) -> Any:
+    world = process.world
+    if world.strikes("no answer to a read"):
+        raise Transient(f"{name}: no answer")
+    answer = method(*args, **kwargs)
+    if kwargs.get("consistent", True):
+        return answer
+    if name == "versions":
+        return _stale_versions(world, answer)
+    if name == "page":
+        return _stale_page(world, answer)
+    return answer
+
+
+def _stale_versions(world: Any, found: dict[Any, Any]) -> dict[Any, Any]:
+    told = dict(found)
+    for ref in found:
+        at, old = world.store.versions.previous[ref]
+        if world.now - at < RECENT and world.strikes("stale versions"):
+            if old is None:
+                del told[ref]
+            else:
+                told[ref] = old
+    return told
+
+
+def _stale_page(world: Any, page: Page) -> Page:
+    def seen(things: Sequence[Any]) -> tuple[Any, ...]:
+        told = []
+        for thing in things:
+            at, old = world.store.previous[thing.key]
+            if world.now - at < RECENT and world.strikes("stale page"):
+                told.extend([] if old is None else [old])
+            else:
+                told.append(thing)
+        return tuple(told)
+
+    return Page(seen(page.rows), page.after, seen(page.dispatches), page.unreadable)
+
+
+def _packed(
+    process: Any, method: Callable[..., list[Write]], things: Sequence[Any]
+) -> list[Write]:
+    """Execute statement by statement, in any order, with others in between."""
+    world = process.world
+    keys = [getattr(thing, "row", thing).key for thing in things]
+    if len(set(keys)) != len(keys):
+        raise ValueError("a row key occurs twice in one call")
+    answers = [Write.UNKNOWN] * len(things)
+    places = list(range(len(things)))
+    world.rng.shuffle(places)
+    for count, place in enumerate(places):
+        if count:
+            process.between()
+        if world.strikes("unclear write without effect"):
+            continue
+        (answer,) = method([things[place]])
+        if not world.strikes("unclear write with effect"):
+            answers[place] = answer
+    return answers
+
+
+def _send(
+    process: Any, method: Callable[..., Any], queue: str, entries: Sequence[Any]
+) -> dict[str, Sent]:
+    world = process.world
+    answers = {}
+    for entry in entries:
+        if world.strikes("entry not accepted"):
+            answers[entry.entry_id] = Sent.RETRY
+            continue
+        (answer,) = method(queue, [entry]).values()
+        if answer is Sent.ACCEPTED:
+            world.outbox.on_send(told_send(process, queue, entry))
+        if world.strikes("accepted entry without answer"):
+            answer = Sent.RETRY
+        answers[entry.entry_id] = answer
+    return answers
+
+
+def told_send(process: Any, queue: str, entry: Any) -> Send:
+    """Return what the model gets to know of an accepted entry, from its body."""
+    world, body = process.world, json.loads(entry.body)
+    data = body["data"]
+    return Send(
+        step=world.steps,
+        at=world.now,
+        occurrence_id=body["id"],
+        queue=queue,
+        delay=entry.delay_seconds,
+        relay_now=process.clock.now(),
+        task_began=process.began,
+        available_at=datetime.fromisoformat(data["available_at"]),
+        payload=data["payload"],
+        misfire=data["misfire"],
+        version=data["version"],
+        schedule_id=data["schedule_id"],
+        time=datetime.fromisoformat(body["time"]),
+    )

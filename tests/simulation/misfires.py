@@ -1,0 +1,203 @@
+"""Whether what was reached too late became what docs/policies.md says."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from tests.simulation.history import History
+from tests.simulation.log import Spec
+from tests.simulation.rules import ceil_second, spelled
+
+SECOND = timedelta(seconds=1)
+THRESHOLD = 60 * SECOND
+HORIZON = 180 * SECOND
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the policy makes of one overdue time.
+
+    Attributes:
+        place: how many run before it; None when it does not run.
+        reason: why it does not run.
+    """
+
+    place: int | None
+    reason: str | None = None
+
+
+def allowed(spec: Spec) -> int:
+    """Return how many overdue times a policy lets run."""
+    return {"SKIP": 0, "FIRE_ONCE": 1}.get(spec.policy, spec.limit or 0)
+
+
+def is_overdue(spec: Spec, time: datetime, now: datetime) -> bool:
+    return now - time - timedelta(seconds=spec.window) > THRESHOLD
+
+
+def is_too_late(spec: Spec, time: datetime, now: datetime) -> bool:
+    late = spec.max_lateness
+    return late is not None and now - time > timedelta(seconds=late)
+
+
+def verdicts(
+    spec: Spec, overdue: list[datetime], now: datetime
+) -> dict[datetime, Verdict]:
+    """Return what becomes of all overdue times, in order, by a decision of `now`."""
+    count = allowed(spec)
+    latest = overdue[-count:] if count else []
+    run = [time for time in latest if not is_too_late(spec, time, now)]
+    reasons = {"SKIP": "MISFIRE_SKIPPED", "FIRE_ONCE": "MISFIRE_LATER_ONE_RUNS"}
+    found = {}
+    for time in overdue:
+        if time in run:
+            found[time] = Verdict(run.index(time))
+        elif is_too_late(spec, time, now):
+            found[time] = Verdict(None, "MISFIRE_TOO_LATE")
+        else:
+            found[time] = Verdict(
+                None, reasons.get(spec.policy, "MISFIRE_BEYOND_LIMIT")
+            )
+    return found
+
+
+class Misfires:
+    """Judges the overdue times of one schedule."""
+
+    def __init__(
+        self,
+        world: Any,
+        history: History,
+        due: dict[datetime, int],
+        rows: dict[str, Any],
+    ) -> None:
+        self.world = world
+        self.history = history
+        self.rows = rows
+        self.sent = {send.occurrence_id for send in world.log.sends}
+        self.own: dict[int, list[datetime]] = {}
+        for time, number in sorted(due.items()):
+            self.own.setdefault(number, []).append(time)
+        tenant = world.tenants[history.name.split("-")[0]].tenant
+        self.per_minute: int = tenant.quotas.catch_up_per_minute
+        self.decided: set[str] = set()
+
+    def judge(self) -> None:
+        for row in self.rows.values():
+            if row.decision is not None:
+                self._judge_gap(row)
+        for name, row in self.rows.items():
+            by_hand = row.run is not None or row.backfilled_at is not None
+            known = row.scheduled_for in self.own.get(row.version, [])
+            if name not in self.decided and not by_hand and known:
+                self._judge_alone(row)
+        for what, begin, end in self.world.log.outages:
+            if what != "relay":
+                self._judge_outage(begin, end)
+
+    def _violate(
+        self, text: str, invariant: str = "misfires as the policy says"
+    ) -> None:
+        name, schedule = self.history.name, self.history.schedule_id
+        text = f"{name}: {text}"
+        self.world.log.violate(invariant, self.world.steps, text, schedule)
+
+    def _name(self, version: int, time: datetime) -> str:
+        return f"{self.history.schedule_id}.v{version}.{spelled(time)}"
+
+    def _judge_gap(self, gap: Any) -> None:
+        decision, number = gap.decision, gap.version
+        own = self.own.get(number, [])
+        spec = self.history.owners[number].spec
+        label = f"v{number} gap {gap.scheduled_for:%d %H:%M} as of {decision.as_of}"
+        before = [time for time in own if time < gap.scheduled_for]
+        covered = [time for time in own if gap.scheduled_for <= time <= decision.last]
+        after = [time for time in own if time > decision.last]
+        if not covered or not before or covered[0] != gap.scheduled_for:
+            self._violate(f"{label}: lies under no time of its version")
+            return
+        if len(covered) != decision.count:
+            self._violate(f"{label}: counts {decision.count}, covers {len(covered)}")
+        if gap.state == "CANCELED":
+            # What a stop cut off: up to it, however late that was.
+            self.decided |= {self._name(number, time) for time in covered}
+            return
+        if not is_overdue(spec, covered[-1], decision.as_of):
+            self._violate(f"{label}: {covered[-1]} was not overdue")
+        if after and is_overdue(spec, after[0], decision.as_of):
+            self._violate(f"{label}: leaves {after[0]} out")
+        overdue = [before[-1], *covered]
+        found = verdicts(spec, overdue, decision.as_of)
+        for time, verdict in found.items():
+            self.decided.add(self._name(number, time))
+            needs_row = time in overdue[:2] or verdict.place is not None
+            self._judge_verdict(gap, time, verdict, needs_row=needs_row)
+
+    def _judge_verdict(
+        self, gap: Any, time: datetime, verdict: Verdict, *, needs_row: bool
+    ) -> None:
+        row = self.rows.get(self._name(gap.version, time))
+        label = f"v{gap.version} {time:%d %H:%M} of the gap as of {gap.decision.as_of}"
+        if row is None:
+            if needs_row and gap.state != "CANCELED":
+                self._violate(f"{label}: no row, should be {verdict}")
+            return
+        if row.backfilled_at is not None or row.state == "CANCELED":
+            return
+        if not needs_row:
+            self._violate(f"{label}: a row, {row.state}, besides the gap row")
+        elif verdict.place is None:
+            if (row.state, row.reason) != ("MISSED", verdict.reason):
+                self._violate(f"{label}: {row.state} {row.reason}, not {verdict}")
+        else:
+            paced = verdict.place * 60 // self.per_minute
+            right = ceil_second(gap.decision.as_of) + paced * SECOND
+            # Others of the tenant may have taken the places before it.
+            early = row.available_at is None or row.available_at < right
+            if not row.misfire or row.state == "MISSED" or early:
+                self._violate(
+                    f"{label}: {row.state} misfire={row.misfire} available "
+                    f"{row.available_at}, should be {right}"
+                )
+
+    def _judge_alone(self, row: Any) -> None:
+        """Judge a row that no gap row speaks of."""
+        spec = self.history.owners[row.version].spec
+        label = f"v{row.version} {row.scheduled_for:%d %H:%M:%S} {row.state}"
+        now = row.finished_at if row.state == "MISSED" else row.scheduled_at
+        was_deferred = row.key in self.world.released
+        if now is None or row.state == "CANCELED" or was_deferred:
+            return
+        overdue = is_overdue(spec, row.scheduled_for, now)
+        if overdue != (row.misfire or row.state == "MISSED"):
+            self._violate(f"{label} at {now}, misfire={row.misfire}")
+        elif overdue:
+            own = self.own[row.version]
+            times = [t for t in own if t >= row.scheduled_for]
+            times = [t for t in times if is_overdue(spec, t, now)]
+            verdict = verdicts(spec, times, now)[row.scheduled_for]
+            if (verdict.place is None) != (row.state == "MISSED"):
+                self._violate(f"{label} at {now}, should be {verdict}")
+            elif row.state == "MISSED" and row.reason != verdict.reason:
+                self._violate(f"{label} {row.reason} at {now}, should be {verdict}")
+
+    def _judge_outage(self, begin: datetime, end: datetime) -> None:
+        """Of what an outage left behind, no more runs than the policy lets."""
+        for number, own in self.own.items():
+            spec = self.history.owners[number].spec
+            known = self.history.owners[number].call.answered
+            if known is None:
+                continue
+            # A call materializes by itself, and orders of passes are tried again.
+            first = max(begin, known) + HORIZON + 240 * SECOND
+            last = end - THRESHOLD - (5 + spec.window) * SECOND
+            names = [self._name(number, t) for t in own if first <= t <= last]
+            names = [name for name in names if self.rows.get(name) is not None]
+            ran = [
+                name
+                for name in names
+                if name in self.sent and self.rows[name].backfilled_at is None
+            ]
+            if len(ran) > allowed(spec) + 1:
+                text = f"v{number}, {spec.policy} {spec.limit}: {ran} ran"
+                self._violate(text, "an outage lets run what the policy lets")

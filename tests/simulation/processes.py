@@ -1,0 +1,131 @@
+"""Processes, each with its own clock, its own ports, and a time to live."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from hourbell.usecases.change_schedule import Changes
+from hourbell.usecases.create_schedule import Registry
+from hourbell.usecases.materialize import Plane
+from hourbell.usecases.relay import Outbox
+from hourbell.usecases.scan import Scanner
+
+from tests.simulation.faults import Crash, Port
+
+HORIZON = timedelta(seconds=180)
+MAX_SKEW = 2.0
+# A function may be frozen past its timeout, yet never past the watermark's lag of two
+# minutes; a caller is answered, or cut off, within 15 s.
+LIVES = {"materializer": 100, "relay": 100, "caller": 15}
+STALLS = {"materializer": (20, 95), "relay": (5, 95), "caller": (1, 12)}
+
+
+class SkewedClock:
+    """The `Clock` port: the true time, and so much more or less."""
+
+    def __init__(self, world: Any, skew: timedelta) -> None:
+        self.world = world
+        self.skew = skew
+
+    def now(self) -> datetime:
+        reading: datetime = self.world.now + self.skew
+        return reading
+
+
+@dataclass
+class Process:
+    """A function's instance, of one of three kinds."""
+
+    world: Any
+    kind: str
+    name: str
+    busy: bool = False
+    tasks: int = 0
+    began: datetime = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Be a new instance, on another machine."""
+        world = self.world
+        self.began = world.now
+        skew = world.rng.uniform(-MAX_SKEW, MAX_SKEW)
+        self.clock = SkewedClock(world, timedelta(seconds=round(skew, 3)))
+        self.schedules = Port(self, "schedules", world.schedules)
+        self.timeline = Port(self, "timeline", world.timeline)
+        self.directory = Port(self, "directory", world.directory)
+        self.groups = Port(self, "groups", world.groups)
+        self.sweep_queue = Port(self, "sweep_queue", world.sweep_queue)
+        self.parking = Port(self, "parking", world.parking)
+        self.loads = Port(self, "loads", world.loads)
+        self.rates = Port(self, "rates", world.places)
+        self.queues = Port(self, "queues", world.queues)
+
+    def begin(self) -> str:
+        """Begin a task; return a name that no other attempt has."""
+        self.busy = True
+        self.tasks += 1
+        self.began = self.world.now
+        return f"{self.name}-{self.tasks}"
+
+    @property
+    def plane(self) -> Plane:
+        return Plane(
+            self.schedules,
+            self.timeline,
+            self.directory,
+            self.world.shard_map,
+            HORIZON,
+            self.loads,
+            self.rates,
+        )
+
+    @property
+    def scanner(self) -> Scanner:
+        return Scanner(
+            self.plane,
+            self.groups,
+            self.parking,
+            self.sweep_queue,
+            self.world.work_queue,
+            self.clock,
+        )
+
+    @property
+    def changes(self) -> Changes:
+        return Changes(self.plane, self.groups, self.clock)
+
+    @property
+    def registry(self) -> Registry:
+        return Registry(self.plane, self.groups, self.world.ids)
+
+    @property
+    def outbox(self) -> Outbox:
+        return Outbox(self.schedules, self.timeline, self.queues, self.clock)
+
+    def enter(self, name: str) -> None:
+        """Let time pass and others act before a call."""
+        world = self.world
+        world.now += timedelta(microseconds=world.rng.randrange(500, 20_000))
+        if world.strikes("process stalls"):
+            low, high = STALLS[self.kind]
+            seconds = world.rng.uniform(low, high)
+            world.note(f"{self.name} stalls {seconds:.0f} s before {name}")
+            world.others_until(world.now + timedelta(seconds=seconds))
+        self.between()
+        if (world.now - self.began).total_seconds() > LIVES[self.kind]:
+            world.count("timed out")
+            raise Crash
+
+    def leave(self, name: str) -> None:
+        """Let others act after a call."""
+        self.between()
+
+    def between(self) -> None:
+        """Let others act, perhaps."""
+        world = self.world
+        if world.strikes("another process acts"):
+            world.another_acts()
+        if world.strikes("a caller acts"):
+            world.a_caller_acts()

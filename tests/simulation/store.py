@@ -1,0 +1,248 @@
+"""A memory store that remembers what was there, and judges every single write."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hourbell.adapters.memory import MemoryStore
+from hourbell.domain.definition import Version, VersionRef
+from hourbell.domain.dispatch import Dispatch
+from hourbell.domain.occurrence import Occurrence, RowKey
+from hourbell.usecases.ports import Lease
+
+from tests.simulation.rules import INSTANT
+
+# The state table of design.md, as far as occurrences without workers go.
+MOVES = {
+    "PLANNED": {"SCHEDULED", "DEFERRED", "MISSED", "CANCELED"},
+    "DEFERRED": {"SCHEDULED", "CANCELED"},
+    "SCHEDULED": {"ENQUEUED", "CANCELED", "DEAD"},
+    "ENQUEUED": set(),
+    "MISSED": {"DEFERRED"},
+    "CANCELED": set(),
+    "DEAD": set(),
+}
+OPEN = {"PLANNED", "SCHEDULED"}
+OUT_OF_HAND = {"SCHEDULED", "ENQUEUED", "DEAD"}
+
+
+class Remembering(dict[Any, Any]):
+    """A table that calls back before each write, and keeps what was there before."""
+
+    def __init__(self, now: Callable[[], datetime], judge: Callable[..., None]) -> None:
+        super().__init__()
+        self._now = now
+        self._judge = judge
+        self.previous: dict[Any, tuple[datetime, Any]] = {}
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        old = self.get(key)
+        self._judge(key, old, value)
+        self.previous[key] = (self._now(), old)
+        super().__setitem__(key, value)
+
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+
+class WatchedStore(MemoryStore):
+    """The store of a simulated world.
+
+    Attributes:
+        by_schedule: schedule_id -> occurrence_id -> row.
+        planned: schedule_id -> ids of its PLANNED rows.
+        previous: per key of a row or dispatch row, when it was last written, and what
+            was there before.
+    """
+
+    def __init__(self, world: Any) -> None:
+        super().__init__()
+        self.world = world
+        self.versions = Remembering(self._now, self._judge_version)
+        self.groups = Remembering(self._now, self._judge_group)
+        self.by_schedule: dict[str, dict[str, Occurrence]] = defaultdict(dict)
+        self.planned: dict[str, set[str]] = defaultdict(set)
+        self.previous: dict[RowKey, tuple[datetime, Any]] = {}
+        self.opened: dict[int, dict[str, set[str]]] = defaultdict(
+            lambda: defaultdict(set)
+        )
+
+    def put_row(self, row: Occurrence) -> None:
+        """Judge a write, make it, and give its image to the stream."""
+        old, key = self.row(row.key), row.key
+        self._judge_row(old, row)
+        self.previous[key] = (self._now(), old)
+        self.rows.setdefault(key.partition, {})[key.sort] = row
+        name = row.occurrence_id
+        self.by_schedule[row.schedule_id][name] = row
+        keep = self.planned[row.schedule_id]
+        (keep.add if row.state == "PLANNED" else keep.discard)(name)
+        self._mark_open(key, row.is_open)
+        self.world.outbox.on_row(old, row)
+
+    def put_dispatch(self, row: Dispatch) -> None:
+        """Make a write of a dispatch row."""
+        old, key = self.dispatch(row.key), row.key
+        self.previous[key] = (self._now(), old)
+        self.dispatches.setdefault(key.partition, {})[key.sort] = row
+        if row.is_open:
+            self._judge_place(key, f"dispatch row {key.sort} is PENDING")
+        self._mark_open(key, row.is_open)
+        self.world.note(f"dispatch {row.kind} {key.sort} {row.state}")
+
+    def watermark(self, shard: int) -> datetime | None:
+        """Return the watermark of a shard, if its group has a record."""
+        group = self.world.shard_map.group_of(shard)
+        record = self.groups.get(group)
+        return None if record is None else record.watermarks.get(shard, record.floor)
+
+    def _now(self) -> datetime:
+        now: datetime = self.world.now
+        return now
+
+    def _violate(self, invariant: str, text: str, schedule: str | None = None) -> None:
+        self.world.log.violate(invariant, self.world.steps, text, schedule)
+
+    def _mark_open(self, key: RowKey, is_open: bool) -> None:
+        keys = self.opened[key.shard][key.bucket]
+        (keys.add if is_open else keys.discard)(key.sort)
+        if not keys:
+            del self.opened[key.shard][key.bucket]
+
+    def _judge_row(self, old: Occurrence | None, new: Occurrence) -> None:
+        name = f"{new.occurrence_id} {old and old.state} -> {new.state}"
+        if old is not None and new.state != old.state:
+            allowed = MOVES.get(str(old.state), set())
+            tracked = self.world.is_tracked(new.schedule_id)
+            recalled = tracked and (old.state, new.state) == ("ENQUEUED", "CANCELED")
+            if new.state not in allowed and not recalled:
+                self._violate("state table", name, new.schedule_id)
+            if old.state == "MISSED" and new.backfilled_at is None:
+                self._violate("terminal states stay", name, new.schedule_id)
+        ended = new.state in {"MISSED", "CANCELED", "DEAD"}
+        if ended and not (new.reason and new.expires_at and new.finished_at):
+            self._violate("an end has a reason", name, new.schedule_id)
+        if new.is_open and not (old and old.state == "DEFERRED"):
+            self._judge_place(new.key, name)
+        if old and old.state == "DEFERRED" and new.is_open:
+            self._judge_release(new, name)
+
+    def _judge_place(self, key: RowKey, name: str) -> None:
+        mark = self.watermark(key.shard)
+        if mark is not None and _minute(key.bucket) < mark:
+            text = f"{name}, behind the watermark {mark:%d %H:%M}"
+            self._violate("nothing opens behind the watermark", text)
+
+    def _judge_release(self, row: Occurrence, name: str) -> None:
+        """What is released lies behind the scan; a dispatch row must speak for it."""
+        spoken = any(
+            each.is_open
+            and (each.schedule_id, each.version) == (row.schedule_id, row.version)
+            and (each.scheduled_for, each.run) == (row.scheduled_for, row.run)
+            for rows in self.dispatches.values()
+            for each in rows.values()
+        )
+        if not spoken:
+            text = f"{name}, and no dispatch row is PENDING"
+            self._violate("a release has its dispatch row", text, row.schedule_id)
+
+    def _parked_sorts(self, bucket: str, shard: int) -> set[str]:
+        """Return the sort keys of the parked rows of a bucket."""
+        keys = [key for _, key in self.parked]
+        return {k.sort for k in keys if (k.bucket, k.shard) == (bucket, shard)}
+
+    def _is_set_back(self, shard: int, after: datetime, before: datetime) -> bool:
+        """Whether a late writer or a parked row is why a watermark goes back."""
+        return any(
+            after <= _minute(bucket) < before and sorts
+            for bucket, sorts in self.opened[shard].items()
+        )
+
+    def _judge_group(self, group: int, old: Lease | None, new: Lease) -> None:
+        if old is None:
+            return
+        for shard in range(self.world.shards):
+            if self.world.shard_map.group_of(shard) != group:
+                continue
+            before = old.watermarks.get(shard, old.floor)
+            after = new.watermarks.get(shard, new.floor)
+            if after < before and not self._is_set_back(shard, after, before):
+                text = f"shard {shard}: {before:%d %H:%M} -> {after:%d %H:%M}"
+                self._violate("no watermark moves back", text)
+            for bucket, every in self.opened[shard].items():
+                sorts = every - self._parked_sorts(bucket, shard)
+                if before <= _minute(bucket) < after and self._holds(
+                    bucket, shard, sorts
+                ):
+                    text = (
+                        f"shard {shard}: {before:%d %H:%M} -> {after:%d %H:%M} "
+                        f"over {bucket} {sorted(sorts)}"
+                    )
+                    self._violate("a watermark passes nothing open", text)
+
+    def _holds(self, bucket: str, shard: int, sorts: set[str]) -> bool:
+        """Whether something open there is not spoken for by a dispatch row."""
+        for sort in sorts:
+            row = self.row(RowKey(bucket, shard, sort))
+            if row is None or row.state == "PLANNED" or row.key not in self.released:
+                return True
+        return False
+
+    @property
+    def released(self) -> set[RowKey]:
+        """Keys of rows that were DEFERRED once."""
+        keys: set[RowKey] = self.world.released
+        return keys
+
+    def _judge_version(
+        self, ref: VersionRef, old: Version | None, new: Version
+    ) -> None:
+        self.world.note(
+            f"version {ref.version} of {self.world.short(ref.schedule_id)} {new.state} "
+            f"owns [{_shown(new.effective_from)}, {_shown(new.effective_to)}) "
+            f"ends {_shown(new.ends_at)} {new.ends_as or ''} {new.reason or ''}"
+        )
+        if old is None:
+            return
+        for name in ("effective_from", "effective_to", "ends_at", "ends_as"):
+            before, after = getattr(old, name), getattr(new, name)
+            if before is not None and after != before:
+                text = f"{ref}: {name} {before} -> {after}"
+                self._violate("intervals are written once", text, ref.schedule_id)
+        if old.effective_from is None and new.effective_from is not None:
+            self._judge_start(ref, new.effective_from)
+
+    def _judge_start(self, ref: VersionRef, start: datetime) -> None:
+        """Just after as_of, or after the last earlier occurrence that stands."""
+        ended = self.versions[VersionRef(ref.schedule_id, ref.version - 1)]
+        rows = [
+            row
+            for row in self.by_schedule[ref.schedule_id].values()
+            if row.version < ref.version and row.state in OUT_OF_HAND
+            if row.run is None and row.backfilled_at is None
+        ]
+        times = {row.scheduled_for for row in rows}
+        assert ended.ends_at is not None
+        # Clocks differ: the version that ends may own nothing, and begin after its end.
+        starts = {time + INSTANT for time in times}
+        if start not in starts | {ended.ends_at + INSTANT, ended.effective_from}:
+            text = f"{ref} begins at {start}: neither as_of nor a standing time"
+            self._violate("where a version begins", text, ref.schedule_id)
+        late = [t for t in times if t >= start]
+        if late or start <= ended.ends_at:
+            text = f"{ref} begins at {start}, as_of {ended.ends_at}, standing {late}"
+            self._violate("where a version begins", text, ref.schedule_id)
+
+
+def _minute(bucket: str) -> datetime:
+    return datetime.strptime(bucket, "%Y%m%dT%H%MZ").replace(tzinfo=UTC)
+
+
+def _shown(instant: datetime | None) -> str:
+    return "..." if instant is None else f"{instant:%H:%M:%S.%f}"
+
+
+RECENT = timedelta(seconds=20)

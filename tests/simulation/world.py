@@ -1,0 +1,366 @@
+"""The seeded world: processes that work, fail and interleave on one memory store."""
+
+import heapq
+import random
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hourbell.adapters.memory import (
+    MemoryDeliveryQueues,
+    MemoryDirectory,
+    MemoryLoads,
+    MemoryParking,
+    MemoryRates,
+    MemorySchedules,
+    MemoryShardGroups,
+    MemorySweepQueue,
+    MemoryTimeline,
+    MemoryWorkQueue,
+    SeededIds,
+)
+from hourbell.domain.definition import Handler, Quotas, Tenant, Tier
+from hourbell.domain.errors import HourbellError
+from hourbell.domain.shards import ShardMap
+from hourbell.usecases.identify import Caller
+from hourbell.usecases.ports import GroupWork
+from hourbell.usecases.scan import run_pass
+
+from tests.simulation.actions import Callers
+from tests.simulation.faults import CHANCES, Crash
+from tests.simulation.history import History
+from tests.simulation.log import Log, Spec
+from tests.simulation.outbox import OutboxRecords
+from tests.simulation.processes import Process
+from tests.simulation.store import WatchedStore
+
+SHARDS, GROUPS = 2, 2
+DEPTH = 2
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+QUIET = timedelta(minutes=65)
+# Before the clocks of New York go forward, before they go back, and an ordinary noon.
+STARTS = (
+    datetime(2026, 3, 8, 5, 40, 3, tzinfo=UTC),
+    datetime(2026, 11, 1, 4, 50, 3, tzinfo=UTC),
+    datetime(2026, 6, 9, 11, 59, 30, tzinfo=UTC),
+)
+QUOTA = 6
+# How much likelier faults are when an outage is just over.
+ROUGH = 4
+TENANTS = (
+    Tenant("acme", Tier.STANDARD, quotas=Quotas(schedules=QUOTA)),
+    Tenant("slow", Tier.BASIC, quotas=Quotas(schedules=QUOTA, catch_up_per_minute=2)),
+)
+
+
+class TrueClock:
+    """What the delivery queues go by."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+
+    def now(self) -> datetime:
+        return self._world.now
+
+
+class World:
+    """Everything there is in one run.
+
+    Attributes:
+        now: the true time.
+        rates: the chance of each class of fault; empty while all is quiet.
+        steps: tasks begun so far.
+        released: keys of rows that were DEFERRED once.
+        counts: faults by class, tasks by kind.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.rng = random.Random(seed)
+        self.now = self.rng.choice(STARTS)
+        self.start = self.now
+        self.log = Log()
+        self.counts: Counter[str] = Counter()
+        self.quota = QUOTA
+        self.steps = self.depth = 0
+        self.rates: dict[str, float] = self._draw_rates()
+        self.log.calm = not self.rates
+        self.shards, self.shard_map = SHARDS, ShardMap.constant(SHARDS, GROUPS)
+        self.released: set[Any] = set()
+        self.down: dict[str, datetime] = {}
+        self.rough_until = self.now
+        self._heap: list[tuple[datetime, int, str, Any]] = []
+        self._events = 0
+        self._make_ports()
+        self.callers = Callers(self)
+        self.outbox = OutboxRecords(self)
+        kinds = ("materializer", "materializer", "relay", "relay", "caller", "caller")
+        self.processes = [
+            Process(self, kind, f"{kind[:3]}{n}") for n, kind in enumerate(kinds)
+        ]
+        self.at(self.now, "tick")
+        self.at(self.now + SECOND, "call")
+        if self.rates and self.rng.random() < 0.8:
+            wait = self.rng.uniform(3, 30)
+            self.at(self.now + wait * MINUTE, "outage")
+
+    def _draw_rates(self) -> dict[str, float]:
+        """Some seeds know no faults, some a few classes, some all of them."""
+        kind = self.rng.choice(("calm", "some", "some", "some", "all", "all"))
+        strength = self.rng.choice((0.3, 1.0, 2.0))
+        if kind == "calm":
+            return {}
+        return {
+            name: chance * strength
+            for name, chance in CHANCES.items()
+            if kind == "all" or self.rng.random() < 0.5
+        }
+
+    def _make_ports(self) -> None:
+        self.store = WatchedStore(self)
+        self.schedules = MemorySchedules(self.store)
+        self.timeline = MemoryTimeline(self.store)
+        self.directory = MemoryDirectory(self.store)
+        self.groups = MemoryShardGroups(self.store)
+        self.sweep_queue = MemorySweepQueue()
+        self.parking = MemoryParking(self.store)
+        self.loads = MemoryLoads(self.store)
+        self.places = MemoryRates(self.store)
+        self.work_queue = MemoryWorkQueue()
+        self.queues = MemoryDeliveryQueues(TrueClock(self))
+        self.ids = SeededIds(self.seed)
+        self.tenants: dict[str, Caller] = {}
+        for tenant in TENANTS:
+            user = f"1:user/{tenant.tenant_id}"
+            self.directory.register_tenant(tenant, [user])
+            self.directory.register_handler(Handler(tenant.tenant_id, "ring"))
+            arn = f"arn:aws:iam::1:user/{tenant.tenant_id}"
+            self.tenants[tenant.tenant_id] = Caller(tenant, user, arn, "api test")
+
+    # --- what happens -----------------------------------------------------------
+
+    def at(self, when: datetime, kind: str, what: Any = None) -> None:
+        """Let something happen at a time."""
+        self._events += 1
+        heapq.heappush(self._heap, (when, self._events, kind, what))
+
+    def strikes(self, name: str) -> bool:
+        """Whether a fault of this class happens here."""
+        chance = self.rates.get(name, 0.0)
+        if self.now < self.rough_until:
+            chance *= ROUGH
+        if not chance or self.rng.random() >= chance:
+            return False
+        self.count(name)
+        return True
+
+    def count(self, name: str) -> None:
+        self.counts[name] += 1
+        if name not in {"stale versions", "stale page"}:
+            self.note(f"~ {name}")
+
+    def note(self, text: str) -> None:
+        """Write a line of the timeline."""
+        indent = "    " * max(self.depth - 1, 0)
+        self.log.lines.append(
+            f"{self.steps:5} {self.now:%d %H:%M:%S.%f} {indent}{text}"
+        )
+
+    def run(self, steps: int) -> None:
+        """Let so many tasks run, then the rest without faults, until all is settled."""
+        while self.steps < steps:
+            self._next()
+        self.rates = {}
+        self._back(None)
+        self.note("from here on all is quiet")
+        self.callers.closed = True
+        end = self.now + QUIET
+        while self._heap[0][0] <= end:
+            self._next()
+        while any(kind in {"stream", "sweep"} for _, _, kind, _ in self._heap):
+            self._next()
+
+    def others_until(self, when: datetime) -> None:
+        """Let everything else happen until then, in the middle of a task."""
+        while self.depth <= DEPTH and self._heap and self._heap[0][0] <= when:
+            self._next()
+        self.now = max(self.now, when)
+
+    def another_acts(self) -> None:
+        """Let a task of another process run now, in the middle of one."""
+        if self.depth > DEPTH:
+            return
+        near = [each for each in self._heap if each[0] <= self.now + 20 * SECOND]
+        near = [each for each in near if each[2] in {"work", "stream", "sweep", "call"}]
+        if near:
+            chosen = self.rng.choice(sorted(near)[:4])
+            self._heap.remove(chosen)
+            heapq.heapify(self._heap)
+            self._happen(*chosen[2:])
+        elif not self.down:
+            group = self.rng.randrange(GROUPS)
+            self._happen("work", (GroupWork(group, self.now), 2))
+
+    def a_caller_acts(self) -> None:
+        """Let a call of the API run now, in the middle of another task."""
+        if self.depth <= DEPTH and not self.callers.closed:
+            self._happen("extra call", None)
+
+    def _next(self) -> None:
+        when, _, kind, what = heapq.heappop(self._heap)
+        self.now = max(self.now, when)
+        self._happen(kind, what)
+        if self.depth == 0:
+            self._judge_step()
+
+    def _happen(self, kind: str, what: Any) -> None:
+        handlers: dict[str, Callable[[Any], None]] = {
+            "tick": self._tick,
+            "work": self._work,
+            "stream": self.outbox.relay_stream,
+            "sweep": self.outbox.relay_sweep,
+            "call": self._call,
+            "extra call": self._extra_call,
+            "outage": self._outage,
+            "back": self._back,
+        }
+        handlers[kind](what)
+
+    def task(self, kind: str, label: str, task: Callable[[Process, str], None]) -> bool:
+        """Run a task in a free process of a kind; return False when none is free."""
+        free = [p for p in self.processes if p.kind == kind and not p.busy]
+        if not free:
+            return False
+        process = self.rng.choice(free)
+        self.steps += 1
+        self.counts[f"task: {kind}"] += 1
+        self.depth += 1
+        attempt = process.begin()
+        self.note(f"[{attempt}] {label}")
+        try:
+            task(process, attempt)
+        except Crash:
+            self.note(f"[{attempt}] crashes")
+            process.restart()
+        finally:
+            self.depth -= 1
+            process.busy = False
+        self.outbox.take_sweep()
+        return True
+
+    # --- materializers ----------------------------------------------------------
+
+    def _tick(self, _: Any) -> None:
+        minute = self.now.replace(second=0, microsecond=0) + MINUTE
+        self.at(minute + self.rng.uniform(0.1, 2) * SECOND, "tick")
+        if "tick" in self.down or self.strikes("tick missed"):
+            return
+        for group in range(GROUPS):
+            for _ in range(2 if self.strikes("tick doubled") else 1):
+                later = self.rng.uniform(0, 1.5) * SECOND
+                self.at(self.now + later, "work", (GroupWork(group, self.now), 2))
+
+    def _work(self, what: tuple[GroupWork, int]) -> None:
+        work, tries = what
+        done = False
+
+        def scan(process: Process, attempt: str) -> None:
+            nonlocal done
+            deadline = process.clock.now() + 45 * SECOND
+            report = run_pass(process.scanner, work, holder=attempt, deadline=deadline)
+            done = True
+            self.note(f"[{attempt}] leased={report.leased} {report.tally}")
+
+        if "materializer" in self.down:
+            self.at(self.down["materializer"] + SECOND, "work", what)
+            return
+        try:
+            if not self.task("materializer", f"pass of group {work.group}", scan):
+                self.at(self.now + 3 * SECOND, "work", what)
+                return
+        except HourbellError as error:
+            self.note(f"pass failed: {error}")
+        if not done and tries:
+            wait = self.rng.choice((1, 50))
+            self.at(self.now + wait * SECOND, "work", (work, tries - 1))
+
+    # --- callers and outages ----------------------------------------------------
+
+    def _call(self, _: Any) -> None:
+        if self.callers.closed:
+            return
+        wait = self.rng.choice((2, 5, 20, 120, 300, 600))
+        self.at(self.now + self.rng.uniform(0.5, wait) * SECOND, "call")
+        if "caller" not in self.down:
+            self.task("caller", "a call", self.callers.act)
+
+    def _extra_call(self, _: Any) -> None:
+        if "caller" not in self.down:
+            self.task("caller", "a call in between", self.callers.act)
+
+    def _outage(self, _: Any) -> None:
+        if self.callers.closed:
+            return
+        length = self.rng.choice((5 * MINUTE, 10 * MINUTE, 60 * MINUTE))
+        what = self.rng.choice(
+            (
+                ("tick",),
+                ("materializer",),
+                ("relay",),
+                ("tick", "materializer", "relay", "caller"),
+            )
+        )
+        self.down = dict.fromkeys(what, self.now + length)
+        self._down_since = (what[0], self.now)
+        self.count(f"outage of {length // MINUTE} min: {', '.join(what)}")
+        self.at(self.now + length, "back")
+        self.at(self.now + length + self.rng.uniform(4, 40) * MINUTE, "outage")
+
+    def _back(self, _: Any) -> None:
+        if self.down:
+            self.log.outages.append((*self._down_since, self.now))
+            self.rough_until = self.now + 3 * MINUTE
+        self.down.clear()
+
+    # --- judging ----------------------------------------------------------------
+
+    def is_tracked(self, schedule_id: str) -> bool:
+        return self.callers.is_tracked(schedule_id)
+
+    def version_log(self, schedule_id: str) -> list[Any]:
+        """Return a schedule's entries of the version log, the oldest first."""
+        refs = self.store.versions
+        found = [entry for ref, entry in refs.items() if ref.schedule_id == schedule_id]
+        return sorted(found, key=lambda entry: entry.version)
+
+    def model_spec(self, schedule_id: str, version: int) -> Spec:
+        """Return what the calls say that a version says."""
+        return History(self, schedule_id).owners[version].spec
+
+    def short(self, schedule_id: str) -> str:
+        """Return a schedule's name, for people."""
+        found = self.store.schedules.get(schedule_id)
+        return found.name if found else schedule_id[:8]
+
+    def _judge_step(self) -> None:
+        """The chain: an ACTIVE schedule has its cursor, or a record that it is over."""
+        for schedule in self.store.schedules.values():
+            if schedule.state != "ACTIVE" or schedule.handover:
+                continue
+            prefix = f"{schedule.schedule_id}.v{schedule.version}."
+            planned = self.store.planned[schedule.schedule_id]
+            if any(name.startswith(prefix) for name in planned):
+                continue
+            if not any(
+                each.kind == "complete" and each.version == schedule.version
+                for rows in self.store.dispatches.values()
+                for each in rows.values()
+                if each.schedule_id == schedule.schedule_id
+            ):
+                self.log.violate(
+                    "the chain never breaks",
+                    self.steps,
+                    f"{schedule.name} v{schedule.version} has no cursor",
+                    schedule.schedule_id,
+                )
