@@ -1,6 +1,6 @@
 """One scan of a shard group: materialize, sweep, and move the watermarks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from hourbell.usecases.loads import count_pass
@@ -122,6 +122,16 @@ def run_pass(
     if continued:
         scanner.work_queue.put([work])
     counted = count_pass(scanner.plane.loads, scan.tally.minutes)
+    report = _reported(scan, lot, started, clock.now(), finished=finished)
+    return replace(
+        report, continued=continued, kept=kept is Write.APPLIED, counted=counted
+    )
+
+
+def _reported(
+    scan: Scan, lot: ParkingLot, started: datetime, now: datetime, *, finished: bool
+) -> PassReport:
+    """Return what a scan did, without what came of giving the lease back."""
     return PassReport(
         leased=True,
         tally=scan.tally,
@@ -137,10 +147,7 @@ def run_pass(
         unparked=lot.unparked,
         parked_rows=len(lot),
         finished=finished,
-        continued=continued,
-        kept=kept is Write.APPLIED,
-        counted=counted,
-        oldest=scan.oldest(clock.now()),
+        oldest=scan.oldest(now),
         pending_since=scan.pending_since(started, finished=finished),
         drain=timedelta(0) if finished else scan.drain(started),
     )
