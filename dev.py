@@ -16,7 +16,10 @@ from devtools import commands, shell
 
 COMMANDS = {
     "demo": (commands.demo, "watch 203 schedules reach their queues [--json --keep]"),
-    "test": (commands.test, "run the fast tests, or --all of them [pytest arguments]"),
+    "test": (
+        commands.test,
+        "run the fast tests, --all of the gate, or the --long ones",
+    ),
     "check": (commands.check, "run the whole gate, as CI does"),
     "up": (commands.up, "start the local stack and stay in front of it [--detach]"),
     "down": (commands.down, "stop the local stack"),

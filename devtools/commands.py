@@ -44,13 +44,19 @@ def down(arguments: list[str]) -> None:
 
 
 def test(arguments: list[str]) -> None:
-    """Run the fast tests, or all with `--all`; other arguments are pytest's."""
-    everything = "--all" in arguments
-    rest = [argument for argument in arguments if argument != "--all"]
+    """Run the fast tests, all of the gate with `--all`, or what it leaves to `--long`.
+
+    Other arguments are pytest's.
+    """
+    everything, long = "--all" in arguments, "--long" in arguments
+    rest = [each for each in arguments if each not in {"--all", "--long"}]
     prepare()
     # Naming tests or a marker is a choice already; nothing more is left out then.
     if any(word.startswith("tests") or word in {"-m", "-k"} for word in rest):
         gate.pytest("chosen tests", rest)
+    elif long:
+        gate.pytest("long tests", ["-m", "long and not e2e", *rest])
+        gate.pytest("long end-to-end tests", ["-m", "long and e2e", *rest], workers="0")
     elif everything:
         gate.pytest("tests", ["-m", gate.NOT_E2E, *rest])
         gate.end_to_end_tests(rest)

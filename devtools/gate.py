@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 COVERAGE = shell.LOCAL / "coverage.json"
 COVERED = ("hourbell/domain", "hourbell/usecases")
 LEAST_PERCENT = 95.0
-NOT_E2E = "not e2e"
+NOT_E2E = "not e2e and not long"
 WORKERS = os.environ.get("HOURBELL_TEST_WORKERS", "2")
 FILE_LINES = 450
 FUNCTION_LINES = 60
@@ -211,7 +211,7 @@ def end_to_end_tests(arguments: Iterable[str]) -> None:
     Raises:
         StepFailedError: A test failed, or none ran.
     """
-    pytest("end-to-end tests", ["-m", "e2e", *arguments], workers="0")
+    pytest("end-to-end tests", ["-m", "e2e and not long", *arguments], workers="0")
 
 
 def check_coverage() -> None:

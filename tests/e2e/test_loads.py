@@ -9,7 +9,7 @@ from hourbell.domain.load import telling_hours
 
 from tests.e2e.api_world import MINUTELY, SCHEDULES, ApiWorld, Tenant
 
-pytestmark = [pytest.mark.e2e, pytest.mark.engine]
+pytestmark = [pytest.mark.e2e, pytest.mark.engine, pytest.mark.long]
 
 MINUTE = timedelta(minutes=1)
 WAIT_SECONDS = 80.0

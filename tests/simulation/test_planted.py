@@ -24,6 +24,7 @@ RARE = {"gap_row_not_obeyed", "watermark_by_eventual_reads"}
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "patch",
     sorted(each.stem for each in PATCHES.glob("*.patch") if each.stem not in RARE),

@@ -198,8 +198,8 @@ def test_all_runs_end_to_end_tests_last_and_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert pytest_runs(monkeypatch, ["--all", "-x"]) == [
-        ["-m", "not e2e", "-x"],
-        ["-m", "e2e", "-x"],
+        ["-m", "not e2e and not long", "-x"],
+        ["-m", "e2e and not long", "-x"],
     ]
 
 
@@ -214,3 +214,12 @@ def pytest_runs(
     )
     commands.test(arguments)
     return runs
+
+
+def test_what_the_gate_leaves_out_is_run_by_a_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert pytest_runs(monkeypatch, ["--long"]) == [
+        ["-m", "long and not e2e"],
+        ["-m", "long and e2e"],
+    ]

@@ -286,6 +286,7 @@ def test_the_life_that_is_enumerated_has_deferred_and_near_occurrences() -> None
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("stream", [True, False])
 def test_whatever_call_a_process_dies_at_each_occurrence_is_sent_at_its_time(
     stream: bool,

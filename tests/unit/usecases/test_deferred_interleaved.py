@@ -198,12 +198,10 @@ EVERY = list(product(CHANGES, Tracking, (SHORT, DAY)))
 
 def marked(cases: list[Any]) -> list[Any]:
     """Leave all but a few to the whole set."""
-    return [
-        pytest.param(case, marks=[] if case in FAST else [pytest.mark.slow])
-        for case in cases
-    ]
+    return [pytest.param(case, marks=[] if case in FAST else LONG) for case in cases]
 
 
+LONG = [pytest.mark.slow, pytest.mark.long]
 CASES = marked(EVERY)
 # When dispatch rows are due, no time is left that another timing could have.
 LATE_CASES = marked([case for case in EVERY if "retime" not in case[0]])

@@ -96,6 +96,7 @@ def leads(world: World, timeline: Slow, tenant: str) -> list[timedelta]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_batch_of_20000_of_one_tenant_leaves_a_tenant_of_20_a_positive_lead() -> None:
     """The 20 lie behind the 20,000 in their bucket, which take four minutes."""
     world = small_world("small")
@@ -128,6 +129,7 @@ def storm(*, catching_up: int) -> tuple[World, Slow]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_in_a_storm_of_50000_another_tenants_lead_keeps_80_percent() -> None:
     calm, storming = storm(catching_up=0), storm(catching_up=50)
 
