@@ -75,6 +75,13 @@ EXPRESSIONS: Final = (
 RIGHT: Final = 2
 # A body that is right, for the routes that seldom get one.
 BODIES: Final[dict[str, dict[str, Any]]] = {
+    # So far ahead that nothing else feels it.
+    "POST /v1/admin/shards": {
+        "shards": 64,
+        "since": time.strftime(
+            "%Y-%m-%dT%H:%M:00Z", time.gmtime(time.time() + 29 * 86_400)
+        ),
+    },
     "PATCH /v1/admin/tenants/{tenant_id}": {"weight": 2},
     "POST /v1/schedules/{schedule_id}/backfill": {
         "from": "2020-01-01T00:00:00Z",

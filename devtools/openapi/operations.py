@@ -15,6 +15,7 @@ from hourbell.api import (
     handler_models,
     job_models,
     preview_answers,
+    shard_models,
     tenant_models,
 )
 
@@ -37,6 +38,8 @@ STATUSES: Final = {
     "handler_exists": 409,
     "tenant_exists": 409,
     "principal_taken": 409,
+    "resharding_under_way": 409,
+    "shards_unchanged": 409,
     "not_provisioned": 409,
     "precondition_failed": 412,
     "body_too_large": 413,
@@ -250,10 +253,26 @@ TENANTS: Final = {
         frozenset({"invalid_principal", "not_found"}),
     ),
 }
+SHARDS: Final = {
+    ("GET", "/v1/admin/shards"): Operation(
+        "shards.get", {200: (shard_models.ShardsAnswer,)}
+    ),
+    ("POST", "/v1/admin/shards"): Operation(
+        "shards.change",
+        {202: (shard_models.ShardsAnswer,)},
+        BODY
+        | {"invalid_timestamp", "too_many_epochs"}
+        | {"resharding_under_way", "shards_unchanged"},
+    ),
+    ("POST", "/v1/admin/shards/resume"): Operation(
+        "shards.resume", {202: (shard_models.ShardsAnswer,)}, UNREAD
+    ),
+}
 OPERATIONS: Final[dict[tuple[str, str], Operation]] = {
     **SCHEDULES,
     **HANDLERS,
     **JOBS,
     **TENANTS,
+    **SHARDS,
     ("GET", "/v1/usage"): Operation("usage.get", {200: (tenant_models.UsageAnswer,)}),
 }

@@ -36,6 +36,7 @@ UNCOMPARED = {"date", "x-request-id", "x-amzn-requestid", "x-amz-request-id"}
 OWN = 201
 ACCEPTED = 202
 JOBS = "/v1/jobs"
+SHARDS = "/v1/admin/shards"
 
 Route = tuple[str, str]
 
@@ -152,6 +153,9 @@ CASES = (
     on_tenants("GET", PRINCIPALS),
     on_tenants("PUT", f"{PRINCIPALS}/{{principal}}"),
     on_tenants("DELETE", f"{PRINCIPALS}/{{principal}}"),
+    Case(("GET", SHARDS), "tenant", 403),
+    Case(("POST", SHARDS), "tenant", 403, body={"shards": 64}),
+    Case(("POST", f"{SHARDS}/resume"), "tenant", 403),
 )
 BY_TITLE = {
     f"{case.route[0]} {case.route[1]} {number}": case

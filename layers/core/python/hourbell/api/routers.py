@@ -9,6 +9,7 @@ from hourbell.api import (
     job_routes,
     schedule_change_routes,
     schedule_routes,
+    shard_routes,
     tenant_routes,
     usage_routes,
 )
@@ -20,4 +21,5 @@ ROUTERS: Final[tuple[Router, ...]] = (
     handler_routes.router,
     usage_routes.router,
     tenant_routes.router,
+    shard_routes.router,
 )
