@@ -69,9 +69,16 @@ class Trouble:
     due: datetime
     tenant_id: str | None = None
 
-    def is_lasting(self, now: datetime) -> bool:
-        """Whether it has lasted long enough for the row to be parked."""
-        return now >= self.due + self.reason.patience
+    def had_lasted(self, tried_at: datetime | None) -> bool:
+        """Whether it had lasted long enough when a pass before this one tried the row.
+
+        The time alone is not enough: after an outage every row is late, and yet nobody
+        has tried it.
+
+        Args:
+            tried_at: when that pass began; None when there was none.
+        """
+        return tried_at is not None and tried_at >= self.due + self.reason.patience
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from hourbell.domain.occurrence import Occurrence, RowKey, State, Transition, ro
 from hourbell.domain.parking import ParkReason, Trouble
 from hourbell.domain.policies import expires_at, is_stuck
 from hourbell.usecases.materialize import Plane, canceling
+from hourbell.usecases.parking import unsent_since
 from hourbell.usecases.ports import Change, Write
 from hourbell.usecases.unsent import objection_to_sending
 from hourbell.usecases.version_reads import read_versions
@@ -120,7 +121,7 @@ def _troubles(
         if row is None:
             reason = ParkReason.TARGET_UNREADABLE
         elif row.state is State.SCHEDULED and reason is None:
-            reason, due = ParkReason.UNSENT, row.available_at or due
+            reason, due = ParkReason.UNSENT, unsent_since(row)
         elif row.state is State.PLANNED:
             # Its own decision comes first.
             reason = ParkReason.HELD
