@@ -62,6 +62,7 @@ def test_what_is_deferred_and_released_is_counted(
     metrics = measured(capsys.readouterr().out)[()]
     waiting = [r for r in world.rows(State.DEFERRED) if r.shard % 2 == group]
     assert metrics["RecordsReleased"] == [1.0]
+    assert metrics["ReleasesInVain"] == [0.0]
     assert metrics["RowsDeferred"] == [float(len(waiting))]
     assert len(waiting) >= 3
     assert (log.lines[0]["released"], stored(world, row).state) == (1, "SCHEDULED")

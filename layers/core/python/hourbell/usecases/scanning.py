@@ -83,6 +83,7 @@ class Scan:
         self.rows = 0
         self.swept = 0
         self.released = 0
+        self.vain = 0
         self.handovers = 0
         self.completed = 0
         self.unreadable = 0
@@ -355,6 +356,7 @@ class Scan:
         """Let deferred occurrences go whose dispatch rows are due."""
         report = release(self._plane, dispatches, now, previous=previous)
         self.released += report.released
+        self.vain += report.vain
         self.faulty += report.faulty
         self.tally += Tally(
             canceled=report.canceled, held=report.held, unknown=report.unclear
