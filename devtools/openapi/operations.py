@@ -14,6 +14,7 @@ from hourbell.api import (
     backfill_models,
     handler_models,
     job_models,
+    parked_models,
     preview_answers,
     tenant_models,
 )
@@ -250,10 +251,21 @@ TENANTS: Final = {
         frozenset({"invalid_principal", "not_found"}),
     ),
 }
+PARKED: Final = {
+    ("GET", "/v1/admin/parked"): Operation(
+        "parked.list", {200: (parked_models.ParkedListAnswer,)}, PAGE
+    ),
+    ("POST", "/v1/admin/parked/{parked_id}/retry"): Operation(
+        "parked.retry",
+        {202: (parked_models.ParkedAnswer,)},
+        UNREAD | {"not_found"},
+    ),
+}
 OPERATIONS: Final[dict[tuple[str, str], Operation]] = {
     **SCHEDULES,
     **HANDLERS,
     **JOBS,
     **TENANTS,
+    **PARKED,
     ("GET", "/v1/usage"): Operation("usage.get", {200: (tenant_models.UsageAnswer,)}),
 }

@@ -36,6 +36,7 @@ UNCOMPARED = {"date", "x-request-id", "x-amzn-requestid", "x-amz-request-id"}
 OWN = 201
 ACCEPTED = 202
 JOBS = "/v1/jobs"
+PARKED = "/v1/admin/parked"
 
 Route = tuple[str, str]
 
@@ -152,6 +153,8 @@ CASES = (
     on_tenants("GET", PRINCIPALS),
     on_tenants("PUT", f"{PRINCIPALS}/{{principal}}"),
     on_tenants("DELETE", f"{PRINCIPALS}/{{principal}}"),
+    Case(("GET", PARKED), "tenant", 403, f"{PARKED}?tenant_id={{it}}"),
+    Case(("POST", f"{PARKED}/{{parked_id}}/retry"), "tenant", 403),
 )
 BY_TITLE = {
     f"{case.route[0]} {case.route[1]} {number}": case

@@ -18,6 +18,7 @@ from hourbell.domain.queue_arn import QueueArn
 from hourbell.usecases.create_schedule import Registry
 from hourbell.usecases.get_schedule import Library
 from hourbell.usecases.handlers import QueueOffer, Switchboard
+from hourbell.usecases.parked import Yard
 from hourbell.usecases.tenants import Registrar
 
 from tests.functions.contract import check_answer
@@ -136,6 +137,7 @@ def ports(
             registrar=Registrar(world.directory, OPERATORS),
             switchboard=Switchboard(world.directory, probe, world.ids, OFFER),
             office=world.office,
+            yard=Yard(world.parking, plane),
             clock=world.clock,
         ),
         "job_ports": bootstrap.JobPorts(world.workshop),

@@ -45,6 +45,8 @@ ROUTES = {
     ("GET", "/v1/admin/tenants/{tenant_id}/principals"),
     ("PUT", "/v1/admin/tenants/{tenant_id}/principals/{principal}"),
     ("DELETE", "/v1/admin/tenants/{tenant_id}/principals/{principal}"),
+    ("GET", "/v1/admin/parked"),
+    ("POST", "/v1/admin/parked/{parked_id}/retry"),
 }
 # Whose body may be missing.
 BODILESS = {
@@ -54,6 +56,7 @@ BODILESS = {
     ("POST", "/v1/jobs/{job_id}/cancel"),
     ("POST", "/v1/jobs/{job_id}/resume"),
     ("PUT", "/v1/admin/tenants/{tenant_id}/principals/{principal}"),
+    ("POST", "/v1/admin/parked/{parked_id}/retry"),
 }
 
 

@@ -92,6 +92,8 @@ class ParkedRow:
         tries: how often it was tried again in vain.
         next_try_at: when it is tried again.
         tenant_id: None when it is not known.
+        asked_at: when somebody last asked for it to be tried at once; None if nobody
+            did. A pass that saw an earlier one does not put it off or forget it.
     """
 
     group: int
@@ -101,6 +103,16 @@ class ParkedRow:
     next_try_at: datetime
     tries: int = 0
     tenant_id: str | None = None
+    asked_at: datetime | None = None
+
+    @property
+    def place(self) -> str:
+        """The key as one text, in whose order the rows of a group lie."""
+        return f"{self.key.partition}#{self.key.sort}"
+
+    def asked_for(self, now: datetime) -> "ParkedRow":
+        """Return it to be tried by the next pass."""
+        return replace(self, asked_at=now, next_try_at=min(self.next_try_at, now))
 
     def put_off(self, trouble: Trouble | None, now: datetime) -> "ParkedRow":
         """Return it after one more try in vain, to be tried again later.
