@@ -19,7 +19,7 @@ from hourbell.domain.policies import SECOND_LOOK, WATERMARK_LAG, is_stuck
 from hourbell.domain.shards import MINUTE, minutes_between
 from hourbell.usecases.complete import complete
 from hourbell.usecases.handover import finish_dispatched
-from hourbell.usecases.materialize import MAX_ROWS, Plane, advance, release_at
+from hourbell.usecases.materialize import Plane, advance, release_at
 from hourbell.usecases.parking import (
     ParkingLot,
     is_waiting,
@@ -38,6 +38,7 @@ from hourbell.usecases.ports import (
 from hourbell.usecases.release import release
 from hourbell.usecases.tally import NOTHING, Tally
 from hourbell.usecases.turns import Turns
+from hourbell.usecases.walk import MAX_ROWS
 
 
 @dataclass(frozen=True, slots=True)
