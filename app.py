@@ -19,6 +19,7 @@ from cdk_nag import AwsSolutionsChecks
 
 from stacks.api import ApiStack
 from stacks.data import DataStack
+from stacks.observability import ObservabilityStack
 from stacks.queues import QueuesStack
 from stacks.scheduling import SchedulingStack
 from stacks.settings import SettingError, Settings
@@ -41,6 +42,8 @@ def build(**app_options: Any) -> App:  # noqa: ANN401 (CDK's own options)
     queues = QueuesStack(app, "HourbellQueues", settings)
     SchedulingStack(app, "HourbellScheduling", settings, data, queues)
     ApiStack(app, "HourbellApi", settings, data, queues)
+    if settings.has_alarms:
+        ObservabilityStack(app, "HourbellObservability", settings)
     Tags.of(app).add("hourbell:deployment", settings.prefix)
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     return app

@@ -20,6 +20,7 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from http import HTTPStatus
 from itertools import product
 from pathlib import Path
@@ -30,6 +31,7 @@ import requests
 import schemathesis
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
+from hourbell.adapters.clock import SystemClock
 from hourbell.local.stack import StackInfo, running
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.errors import InvalidArgument, Unsatisfiable
@@ -78,9 +80,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     # So far ahead that nothing else feels it.
     "POST /v1/admin/shards": {
         "shards": 64,
-        "since": time.strftime(
-            "%Y-%m-%dT%H:%M:00Z", time.gmtime(time.time() + 29 * 86_400)
-        ),
+        "since": f"{SystemClock().now() + timedelta(days=29):%Y-%m-%dT%H:%M:00Z}",
     },
     "PATCH /v1/admin/tenants/{tenant_id}": {"weight": 2},
     "POST /v1/schedules/{schedule_id}/backfill": {

@@ -91,10 +91,12 @@ ROUTES = (
     ("GET", "/v1/admin/shards"),
     ("POST", "/v1/admin/shards"),
     ("POST", "/v1/admin/shards/resume"),
+    ("GET", "/v1/admin/parked"),
+    ("POST", "/v1/admin/parked/{parked_id}/retry"),
 )
 
 # Where a body may be missing, API Gateway does not look at it.
-BODILESS = ("/pause", "/resume", "/run", "/cancel", "/{principal}")
+BODILESS = ("/pause", "/resume", "/run", "/cancel", "/retry", "/{principal}")
 MERGE_PATCH = "application/merge-patch+json"
 
 # What API Gateway itself refuses, in the words of the function's own refusals.

@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 PRINCIPAL = r"arn:aws[a-z-]*:(iam|sts)::[0-9]{12}:[a-z-]+/[A-Za-z0-9_+=,.@/-]+"
 TENANT_ID = r"[a-z][a-z0-9-]{1,62}"
+EMAIL = r"[^@\s,]+@[^@\s,]+\.[^@\s,]+"
 QUEUE_PATTERN = r"arn:aws[a-z-]*:sqs:[a-z0-9*?-]+:[0-9]{12}:[A-Za-z0-9_*?-]+"
 LONGEST_LANE = "flexible"
 MAX_QUEUE_NAME = 80
@@ -78,6 +79,8 @@ class Settings:
         external_queue_arns: patterns of ARNs of other queues that handlers may be
             routed to, separated by commas.
         api_log_role: whether to set the account's role for API Gateway's logs.
+        alarms: whether there are alarms; never on the local stack.
+        alarm_emails: addresses that are told of alarms, separated by commas.
         dependencies_layer: folder of a built dependency layer; empty means the build
             of `platform`.
     """
@@ -110,6 +113,8 @@ class Settings:
     tracing: bool = False
     log_retention_days: int = 30
     termination_protection: bool = False
+    alarms: bool = True
+    alarm_emails: str = ""
     dependencies_layer: str = ""
 
     @classmethod
@@ -149,6 +154,7 @@ class Settings:
         self._check_words("platform_principals", self.operators, PRINCIPAL)
         self._check_words("dedicated_tenants", self.tenants, TENANT_ID)
         self._check_words("external_queue_arns", self.external_queues, QUEUE_PATTERN)
+        self._check_words("alarm_emails", self.watchers, EMAIL)
         for tenant in self.tenants:
             if len(self.name(f"tenant-{tenant}-{LONGEST_LANE}-dlq")) > MAX_QUEUE_NAME:
                 msg = f"context dedicated_tenants: {tenant} makes queue names too long"
@@ -177,6 +183,16 @@ class Settings:
     def enforces_tls(self) -> bool:
         """Whether queues refuse plain HTTP: it is all that the local engine speaks."""
         return self.platform is Platform.LAMBDA
+
+    @property
+    def has_alarms(self) -> bool:
+        """Whether somebody is told of what goes wrong."""
+        return self.alarms and self.platform is Platform.LAMBDA
+
+    @property
+    def watchers(self) -> list[str]:
+        """The addresses that are told of alarms."""
+        return _words(self.alarm_emails)
 
     @property
     def accounts(self) -> list[str]:

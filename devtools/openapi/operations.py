@@ -14,6 +14,7 @@ from hourbell.api import (
     backfill_models,
     handler_models,
     job_models,
+    parked_models,
     preview_answers,
     shard_models,
     tenant_models,
@@ -268,11 +269,22 @@ SHARDS: Final = {
         "shards.resume", {202: (shard_models.ShardsAnswer,)}, UNREAD
     ),
 }
+PARKED: Final = {
+    ("GET", "/v1/admin/parked"): Operation(
+        "parked.list", {200: (parked_models.ParkedListAnswer,)}, PAGE
+    ),
+    ("POST", "/v1/admin/parked/{parked_id}/retry"): Operation(
+        "parked.retry",
+        {202: (parked_models.ParkedAnswer,)},
+        UNREAD | {"not_found"},
+    ),
+}
 OPERATIONS: Final[dict[tuple[str, str], Operation]] = {
     **SCHEDULES,
     **HANDLERS,
     **JOBS,
     **TENANTS,
     **SHARDS,
+    **PARKED,
     ("GET", "/v1/usage"): Operation("usage.get", {200: (tenant_models.UsageAnswer,)}),
 }

@@ -100,6 +100,7 @@ def _measure(report: PassReport, took: timedelta) -> None:
         "RowsFaulty": tally.faulty + report.faulty,
         "RowsUnreadable": report.unreadable,
         "RecordsReleased": report.released,
+        "ReleasesInVain": report.vain,
         "LateRowsFound": report.late,
         "RowsParked": report.parked,
         "RowsUnparked": report.unparked,

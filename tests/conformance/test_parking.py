@@ -95,6 +95,75 @@ def test_a_row_is_forgotten_only_as_it_was_seen(world: World) -> None:
     assert world.parking.park(row) is Write.APPLIED
 
 
+def test_pages_go_through_a_group_in_key_order(world: World) -> None:
+    rows = [parked(planned(n, DUE + n * MINUTE)) for n in range(5)]
+    for row in reversed(rows):
+        world.parking.park(row)
+    world.parking.park(replace(parked(planned(9)), group=GROUP + 1))
+
+    found: list[ParkedRow] = []
+    after = None
+    for _ in range(4):
+        page = world.parking.page(GROUP, after=after, limit=2)
+        assert len(page.rows) <= 2
+        found += page.rows
+        after = page.after
+        if after is None:
+            break
+
+    assert found == rows
+    assert after is None
+    assert world.parking.page(GROUP, after=rows[-1].place, limit=2).rows == ()
+
+
+def test_a_parked_row_is_found_by_its_key(world: World) -> None:
+    row = parked(planned())
+    world.parking.park(row)
+
+    assert world.parking.find(GROUP, row.key) == row
+    assert world.parking.find(GROUP + 1, row.key) is None
+    assert world.parking.find(GROUP, planned(2).key) is None
+
+
+def test_what_was_asked_for_is_tried_at_once_and_no_older_look_undoes_it(
+    world: World,
+) -> None:
+    row = parked(planned())
+    world.parking.park(row)
+    asked = row.asked_for(NOW + MINUTE)
+
+    assert world.parking.ask(asked) is Write.APPLIED
+    assert world.parking.parked(GROUP) == (asked,)
+    # A pass that tried the row before it was asked for.
+    late = replace(row, tries=1, next_try_at=NOW + 45 * MINUTE)
+    assert world.parking.put_off(late) is Write.LOST
+    assert world.parking.unpark(row) is Write.LOST
+    # The next one has seen it.
+    assert world.parking.put_off(replace(late, asked_at=asked.asked_at)) is (
+        Write.APPLIED
+    )
+    assert world.parking.ask(asked.asked_for(NOW + 2 * MINUTE)) is Write.LOST
+    assert world.parking.unpark(replace(late, asked_at=asked.asked_at)) is (
+        Write.APPLIED
+    )
+
+
+def test_asking_again_counts_as_of_then(world: World) -> None:
+    row = parked(planned())
+    world.parking.park(row)
+    first, second = row.asked_for(NOW + MINUTE), row.asked_for(NOW + 2 * MINUTE)
+    world.parking.ask(first)
+
+    assert world.parking.ask(second) is Write.APPLIED
+    assert world.parking.unpark(first) is Write.LOST
+    assert world.parking.unpark(second) is Write.APPLIED
+
+
+def test_what_is_not_parked_cannot_be_asked_for(world: World) -> None:
+    assert world.parking.ask(parked(planned()).asked_for(NOW)) is Write.LOST
+    assert world.parking.parked(GROUP) == ()
+
+
 def test_more_parked_rows_than_a_page_holds_are_all_found(
     moto_database: Database,
 ) -> None:
@@ -124,6 +193,7 @@ def test_a_parked_row_of_another_release_hides_no_other(
         )
 
     assert world.parking.parked(GROUP) == (kept,)
+    assert world.parking.page(GROUP, after=None, limit=9).rows == (kept,)
 
 
 def test_a_parked_row_never_expires() -> None:

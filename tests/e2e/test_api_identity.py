@@ -37,6 +37,7 @@ OWN = 201
 ACCEPTED = 202
 JOBS = "/v1/jobs"
 SHARDS = "/v1/admin/shards"
+PARKED = "/v1/admin/parked"
 
 Route = tuple[str, str]
 
@@ -156,6 +157,8 @@ CASES = (
     Case(("GET", SHARDS), "tenant", 403),
     Case(("POST", SHARDS), "tenant", 403, body={"shards": 64}),
     Case(("POST", f"{SHARDS}/resume"), "tenant", 403),
+    Case(("GET", PARKED), "tenant", 403, f"{PARKED}?tenant_id={{it}}"),
+    Case(("POST", f"{PARKED}/{{parked_id}}/retry"), "tenant", 403),
 )
 BY_TITLE = {
     f"{case.route[0]} {case.route[1]} {number}": case

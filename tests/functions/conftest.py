@@ -23,6 +23,7 @@ from hourbell.domain.queue_arn import QueueArn
 from hourbell.usecases.create_schedule import Registry
 from hourbell.usecases.get_schedule import Library
 from hourbell.usecases.handlers import QueueOffer, Switchboard
+from hourbell.usecases.parked import Yard
 from hourbell.usecases.reshard import Mover
 from hourbell.usecases.tenants import Registrar
 
@@ -157,6 +158,7 @@ def ports(
             switchboard=Switchboard(world.directory, probe, world.ids, OFFER),
             office=world.office,
             mover=mover,
+            yard=Yard(world.parking, plane),
             clock=world.clock,
         ),
         "job_ports": bootstrap.JobPorts(world.workshop, mover),

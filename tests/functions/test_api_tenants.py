@@ -21,6 +21,8 @@ ADMIN_ROUTES = [
     ("GET", f"{TENANTS}/acme/principals"),
     ("PUT", f"{TENANTS}/acme/principals/x"),
     ("DELETE", f"{TENANTS}/acme/principals/x"),
+    ("GET", "/v1/admin/parked"),
+    ("POST", "/v1/admin/parked/x/retry"),
 ]
 TENANT_ROUTES = [
     ("GET", "/v1/schedules"),

@@ -9,12 +9,13 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 import typer
-from hourbell.cli import client, handlers, tenants, usage
+from hourbell.cli import client, handlers, parked, tenants, usage
 from hourbell.domain.definition import Handler, Tenant, Tier
 from typer.testing import CliRunner, Result
 
 from tests.functions.conftest import Api
 from tests.functions.events import ANN, api_event
+from tests.functions.test_api_parked import park
 
 PLATFORM = "arn:aws:sts::123456789012:assumed-role/platform/ops-1"
 EVE = "arn:aws:iam::222222222222:user/team/eve"
@@ -161,3 +162,21 @@ def test_usage_is_a_table(run: Run) -> None:
     shown = run(usage.app, arn=ANN).stdout
     assert shown.startswith("acme, standard\n")
     assert "schedules" in shown
+
+
+def test_parked_rows_are_listed_and_tried_again(run: Run, api: Api) -> None:
+    assert "No row is parked." in run(parked.app, "list").stdout
+    _, first = park(api.world, 0)
+    _, second = park(api.world, 1, group=1, tenant_id="zenith")
+    rows = document(run(parked.app, "list", "--json"))["parked"]
+    assert [each["parked_id"] for each in rows] == [first, second]
+    for words in (("--group", "1"), ("--tenant", "zenith"), ("--limit", "1")):
+        rows = document(run(parked.app, "list", *words, "--json"))["parked"]
+        assert len(rows) == 1
+    assert "UNSENT" in run(parked.app, "list", "--reason", "UNSENT").stdout
+    assert document(run(parked.app, "retry", second, "--json"))["asked_at"]
+    shown = run(parked.app, "retry", first)
+    assert "20260309T1200Z#0000" in shown.stdout
+    refused = run(parked.app, "retry", "nonsense")
+    assert refused.exit_code == 1
+    assert "not_found" in refused.stderr

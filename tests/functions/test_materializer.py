@@ -62,6 +62,7 @@ def test_what_is_deferred_and_released_is_counted(
     metrics = measured(capsys.readouterr().out)[()]
     waiting = [r for r in world.rows(State.DEFERRED) if r.shard % 2 == group]
     assert metrics["RecordsReleased"] == [1.0]
+    assert metrics["ReleasesInVain"] == [0.0]
     assert metrics["RowsDeferred"] == [float(len(waiting))]
     assert len(waiting) >= 3
     assert (log.lines[0]["released"], stored(world, row).state) == (1, "SCHEDULED")
@@ -174,11 +175,14 @@ def test_what_is_parked_is_counted_and_told(
     group = world.shard_map.group_of(row.shard)
     del world.store.handlers["acme", "ring"]
     world.clock.advance(1_000 * SECOND)
+    # It is tried in vain, and by the next pass parked.
     handler(order(group), Context())
+    assert measured(capsys.readouterr().out)[()]["RowsParked"] == [0.0]
+    handler(order(group), Context(request_id="second"))
     metrics = measured(capsys.readouterr().out)[()]
     assert (metrics["RowsParked"], metrics["ParkedRows"]) == ([1.0], [1.0])
     assert metrics["RowsUnparked"] == [0.0]
-    assert log.lines[0]["parked"] == 1
+    assert log.lines[1]["parked"] == 1
     del world.store.rows[row.key.partition]
     world.clock.advance(1_000 * SECOND)
     handler(order(group), Context(request_id="another"))

@@ -43,6 +43,7 @@ VARIANTS: dict[str, tuple[dict[str, object], Plant | None]] = {
             "platform_principals": "arn:aws:iam::111111111111:role/ops/platform, ",
             "dedicated_tenants": "a-1, a1",
             "external_queue_arns": "arn:aws:sqs:*:222222222222:*",
+            "alarm_emails": "ops@example.com, night@example.com",
         },
         None,
     ),
@@ -52,6 +53,8 @@ VARIANTS: dict[str, tuple[dict[str, object], Plant | None]] = {
     "no-operator": ({"platform_principals": "arn:aws:iam::111111111111:root"}, None),
     "no-tenant": ({"dedicated_tenants": "Acme"}, None),
     "long-tenant": ({"dedicated_tenants": "a" * 60}, None),
+    "quiet": ({"alarms": "false"}, None),
+    "no-address": ({"alarm_emails": "ops"}, None),
     "no-queue": ({"external_queue_arns": "*"}, None),
     "no-layer": ({"dependencies_layer": "nowhere"}, None),
 }

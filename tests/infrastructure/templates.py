@@ -7,7 +7,13 @@ from typing import Any
 
 import orjson
 
-STACKS = ("HourbellData", "HourbellQueues", "HourbellScheduling", "HourbellApi")
+STACKS = (
+    "HourbellData",
+    "HourbellQueues",
+    "HourbellScheduling",
+    "HourbellApi",
+    "HourbellObservability",
+)
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,7 @@ class Assembly:
         self.templates: dict[str, Any] = {
             stack: orjson.loads((folder / f"{stack}.template.json").read_bytes())
             for stack in STACKS
+            if (folder / f"{stack}.template.json").exists()
         }
         self._resources = [
             Resource(

@@ -48,6 +48,8 @@ ROUTES = {
     ("GET", "/v1/admin/shards"),
     ("POST", "/v1/admin/shards"),
     ("POST", "/v1/admin/shards/resume"),
+    ("GET", "/v1/admin/parked"),
+    ("POST", "/v1/admin/parked/{parked_id}/retry"),
 }
 # Whose body may be missing.
 BODILESS = {
@@ -58,6 +60,7 @@ BODILESS = {
     ("POST", "/v1/jobs/{job_id}/resume"),
     ("POST", "/v1/admin/shards/resume"),
     ("PUT", "/v1/admin/tenants/{tenant_id}/principals/{principal}"),
+    ("POST", "/v1/admin/parked/{parked_id}/retry"),
 }
 
 

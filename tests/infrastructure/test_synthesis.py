@@ -10,7 +10,7 @@ from tests.infrastructure.templates import STACKS, Assembly
 
 pytestmark = pytest.mark.xdist_group("infrastructure")
 
-SOUND = ["default", "local", "large"]
+SOUND = ["default", "local", "large", "quiet"]
 MAX_RESOURCES = 500
 MAX_TEMPLATE_BYTES = 1_000_000
 MAX_ENVIRONMENT_BYTES = 4_096
@@ -55,6 +55,7 @@ def test_a_planted_violation_fails_the_synthesis(
         ("no-operator", "context platform_principals: arn:aws:iam::111111111111:root"),
         ("no-tenant", "context dedicated_tenants: Acme"),
         ("long-tenant", "makes queue names too long"),
+        ("no-address", "context alarm_emails: ops"),
         ("no-queue", "context external_queue_arns: *"),
         ("no-layer", "run `python3 dev.py layers` first"),
     ],

@@ -13,11 +13,14 @@ PATIENT = {ParkReason.UNSENT, ParkReason.UNCLEAR}
 
 
 @pytest.mark.parametrize("reason", ParkReason)
-def test_a_trouble_lasts_after_15_minutes_or_an_hour(reason: ParkReason) -> None:
+def test_a_trouble_lasts_when_it_was_tried_after_15_minutes_or_an_hour(
+    reason: ParkReason,
+) -> None:
     minutes = 60 if reason in PATIENT else 15
     trouble = Trouble(KEY, reason, NOW)
-    assert not trouble.is_lasting(NOW + minutes * MINUTE - timedelta(seconds=1))
-    assert trouble.is_lasting(NOW + minutes * MINUTE)
+    assert not trouble.had_lasted(None)
+    assert not trouble.had_lasted(NOW + minutes * MINUTE - timedelta(seconds=1))
+    assert trouble.had_lasted(NOW + minutes * MINUTE)
 
 
 def test_a_parked_row_is_left_alone_for_15_minutes_and_twice_as_long_each_time() -> (

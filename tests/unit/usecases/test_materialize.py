@@ -8,9 +8,10 @@ import pytest
 from hourbell.domain.definition import Tier, VersionRef
 from hourbell.domain.occurrence import Lane, Occurrence, State, jitter_seconds
 from hourbell.domain.schedule import Timing
-from hourbell.usecases.materialize import MAX_ROWS, STEP_ROWS, advance
+from hourbell.usecases.materialize import advance
 from hourbell.usecases.ports import Write
 from hourbell.usecases.tally import Tally
+from hourbell.usecases.walk import MAX_ROWS, STEP_ROWS
 
 from tests.unit.usecases.faults import Crash, Crashing, UnclearTimeline
 from tests.unit.usecases.world import MINUTE, SECOND, START, World, times

@@ -77,6 +77,8 @@ def before_the_pass(name: str, *, parked: bool) -> tuple[PoisonedWorld, Occurren
     # What cannot be read is taken for due when its bucket is over.
     unreadable = poison.reason is ParkReason.ROW_UNREADABLE
     world.clock.advance((poison.patience - 1 + unreadable) * MINUTE)
+    # It is tried, and by the next pass parked.
+    world.minutes(1)
     if parked:
         world.minutes(1)
         world.clock.set(only(world).next_try_at)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hourbell.usecases.handlers import Switchboard
     from hourbell.usecases.jobs import Office
     from hourbell.usecases.materialize import Plane
+    from hourbell.usecases.parked import Yard
     from hourbell.usecases.ports import (
         Clock,
         Directory,
@@ -53,6 +54,7 @@ class ApiPorts:
     switchboard: "Switchboard"
     office: "Office"
     mover: "Mover"
+    yard: "Yard"
     clock: "Clock"
 
     @property
@@ -105,12 +107,14 @@ def api_ports() -> ApiPorts:
     from hourbell.adapters import sqs
     from hourbell.adapters.dynamodb.groups import DynamoShardGroups
     from hourbell.adapters.dynamodb.jobs import DynamoJobs
+    from hourbell.adapters.dynamodb.parking import DynamoParking
     from hourbell.adapters.ids import SecretIds
     from hourbell.usecases.change_schedule import Changes
     from hourbell.usecases.create_schedule import Registry
     from hourbell.usecases.get_schedule import Library
     from hourbell.usecases.handlers import Switchboard
     from hourbell.usecases.jobs import Office
+    from hourbell.usecases.parked import Yard
     from hourbell.usecases.tenants import Registrar
 
     settings, operators, offer, jobs_url = read(
@@ -135,6 +139,7 @@ def api_ports() -> ApiPorts:
         ),
         office=Office(DynamoJobs(database), sqs.SqsJobQueue(None, jobs_url)),
         mover=_mover(settings, database, clock, jobs_url),
+        yard=Yard(DynamoParking(database), plane),
         clock=clock,
     )
 

@@ -7,6 +7,7 @@ from aws_lambda_powertools.event_handler.api_gateway import Router
 from hourbell.api import (
     handler_routes,
     job_routes,
+    parked_routes,
     schedule_change_routes,
     schedule_routes,
     shard_routes,
@@ -22,4 +23,5 @@ ROUTERS: Final[tuple[Router, ...]] = (
     usage_routes.router,
     tenant_routes.router,
     shard_routes.router,
+    parked_routes.router,
 )

@@ -1,6 +1,6 @@
 """Bodies and answers of the routes of the shard count."""
 
-from typing import Annotated, Final
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -28,7 +28,7 @@ Since = Annotated[
     ),
     judged(lambda text: parse_instant(text, field="")),
 ]
-PHASES: Final = [phase.value for phase in Phase]
+PhaseName = Literal["ANNOUNCED", "MOVING", "SETTLED"]
 
 
 class ChangeShards(WholeBody):
@@ -50,7 +50,7 @@ class EpochAnswer(Answer):
     since: str | None = Field(description="Null: from the beginning.")
     shards: int
     groups: int
-    phase: str = Field(json_schema_extra={"enum": PHASES})
+    phase: PhaseName
 
 
 class MoveAnswer(Answer):
@@ -92,5 +92,9 @@ def shards_answer(epochs: Epochs) -> ShardsAnswer:
 def _told(epoch: Epoch) -> EpochAnswer:
     since = None if epoch.since is None else format_instant(epoch.since)
     return EpochAnswer(
-        since=since, shards=epoch.shards, groups=epoch.groups, phase=epoch.phase.value
+        since=since, shards=epoch.shards, groups=epoch.groups, phase=_named(epoch.phase)
     )
+
+
+def _named(phase: Phase) -> PhaseName:
+    return phase.value

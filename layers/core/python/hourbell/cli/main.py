@@ -30,6 +30,9 @@ ENTRIES: Final = {
     "handlers": Entry("hourbell.cli.handlers", "Register and change handlers."),
     "jobs": Entry("hourbell.cli.jobs", "Follow, stop and resume jobs of batches."),
     "local": Entry("hourbell.cli.local", "The local stack: up, down, status, logs."),
+    "parked": Entry(
+        "hourbell.cli.parked", "Show parked rows and try them again, as the platform."
+    ),
     "preview": Entry("hourbell.cli.preview", "Show the next times of an expression."),
     "schedules": Entry(
         "hourbell.cli.schedules", "Create, change, run and list schedules."

@@ -69,9 +69,16 @@ class Trouble:
     due: datetime
     tenant_id: str | None = None
 
-    def is_lasting(self, now: datetime) -> bool:
-        """Whether it has lasted long enough for the row to be parked."""
-        return now >= self.due + self.reason.patience
+    def had_lasted(self, tried_at: datetime | None) -> bool:
+        """Whether it had lasted long enough when a pass before this one tried the row.
+
+        The time alone is not enough: after an outage every row is late, and yet nobody
+        has tried it.
+
+        Args:
+            tried_at: when that pass began; None when there was none.
+        """
+        return tried_at is not None and tried_at >= self.due + self.reason.patience
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +92,8 @@ class ParkedRow:
         tries: how often it was tried again in vain.
         next_try_at: when it is tried again.
         tenant_id: None when it is not known.
+        asked_at: when somebody last asked for it to be tried at once; None if nobody
+            did. A pass that saw an earlier one does not put it off or forget it.
     """
 
     group: int
@@ -94,6 +103,16 @@ class ParkedRow:
     next_try_at: datetime
     tries: int = 0
     tenant_id: str | None = None
+    asked_at: datetime | None = None
+
+    @property
+    def place(self) -> str:
+        """The key as one text, in whose order the rows of a group lie."""
+        return f"{self.key.partition}#{self.key.sort}"
+
+    def asked_for(self, now: datetime) -> "ParkedRow":
+        """Return it to be tried by the next pass."""
+        return replace(self, asked_at=now, next_try_at=min(self.next_try_at, now))
 
     def put_off(self, trouble: Trouble | None, now: datetime) -> "ParkedRow":
         """Return it after one more try in vain, to be tried again later.

@@ -1,9 +1,11 @@
 """The ports of a shard group: its lease and watermarks, and its parked rows."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from hourbell.domain.occurrence import RowKey
 from hourbell.domain.parking import ParkedRow
 from hourbell.usecases.port_values import Lease, Write
 
@@ -47,18 +49,55 @@ class ShardGroups(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class ParkedPage:
+    """Some parked rows of a group, in order of their places.
+
+    Attributes:
+        after: the place from which to read on; None at the end.
+    """
+
+    rows: tuple[ParkedRow, ...]
+    after: str | None
+
+
 class Parking(Protocol):
     """The parked rows of the shard groups.
 
     Passes of the group write them under its lease. Nothing goes wrong when a holder
     writes that lost its lease meanwhile: a row that was parked needlessly is found
-    done and let go, and a row that was found done stays done.
+    done and let go, and a row that was found done stays done. Whoever asks for a try
+    needs no lease: what a pass makes of a row that it saw before is then refused.
     """
 
     def parked(self, group: int) -> tuple[ParkedRow, ...]:
         """Return all parked rows of a group in key order, by consistent reads.
 
         What cannot be read is left out, and told in the log.
+        """
+        ...
+
+    def page(self, group: int, *, after: str | None, limit: int) -> ParkedPage:
+        """Return parked rows of a group beyond a place, by a consistent read.
+
+        What cannot be read is left out, so that a page may hold less than `limit`, or
+        nothing, and not be the last.
+        """
+        ...
+
+    def find(self, group: int, key: RowKey) -> ParkedRow | None:
+        """Return a parked row, by a consistent read; None when it is not parked.
+
+        Raises:
+            Permanent: what is parked cannot be read (`unreadable_item`).
+        """
+        ...
+
+    def ask(self, row: ParkedRow) -> Write:
+        """Store `asked_at` and `next_try_at` of a parked row.
+
+        Returns:
+            APPLIED, or LOST unless it is parked with as many tries.
         """
         ...
 
@@ -70,7 +109,8 @@ class Parking(Protocol):
         """Store a parked row after one more try.
 
         Returns:
-            APPLIED, or LOST unless it is parked with one try less.
+            APPLIED, or LOST unless it is parked with one try less and the same
+            `asked_at`.
         """
         ...
 
@@ -78,6 +118,7 @@ class Parking(Protocol):
         """Forget a parked row.
 
         Returns:
-            APPLIED, or LOST unless it is parked with as many tries.
+            APPLIED, or LOST unless it is parked with as many tries and the same
+            `asked_at`.
         """
         ...

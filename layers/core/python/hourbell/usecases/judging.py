@@ -1,6 +1,7 @@
 """Judge planned rows: does a row run, and what must stand before it leaves PLANNED?"""
 
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -18,6 +19,7 @@ from hourbell.domain.occurrence import (
     CancelReason,
     Lane,
     Occurrence,
+    RowKey,
     State,
     jitter_seconds,
 )
@@ -99,6 +101,11 @@ class Case:
         if self.row.decision is None:
             return self.row.scheduled_for
         return self.row.decision.last
+
+    def with_cursor_in(self, standing: AbstractSet[RowKey]) -> "Case":
+        """Return the case without its cursor, if that is known to stand."""
+        stands = self.cursor is not None and self.cursor.key in standing
+        return replace(self, cursor=None) if stands else self
 
     def obeying(self, standing: Occurrence) -> "Case":
         """Return the case under a row that stands where its cursor was to be put."""
@@ -242,6 +249,19 @@ def _gap_case(
     )
     ends = following is None
     return Case(row, version, verdict, cursor, runs, decision, place, ends)
+
+
+def row_beyond(bench: Bench, gap: Occurrence, version: Version) -> Occurrence | None:
+    """Return the row of the time that follows a gap; None when there is none.
+
+    None, too, of a version that has ended: what follows then, judging the gap tells.
+    """
+    decision = gap.decision
+    if decision is None or decision.following is None or version.ends_at is not None:
+        return None
+    if not (version.owns(gap.scheduled_for) and version.owns(decision.following)):
+        return None
+    return _planned(bench, gap, decision.following, decision.sequence + 1)
 
 
 def _planned(

@@ -1,9 +1,9 @@
 """Turn planned rows into outbox records, each after its next time is planned."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import accumulate
 from typing import Final
 
 from hourbell.domain.definition import Version, VersionRef
@@ -14,7 +14,6 @@ from hourbell.domain.dispatch import (
     release_of,
 )
 from hourbell.domain.errors import InvalidInput
-from hourbell.domain.load import NO_COUNTS, Counts
 from hourbell.domain.occurrence import (
     CancelReason,
     Occurrence,
@@ -25,23 +24,25 @@ from hourbell.domain.occurrence import (
 from hourbell.domain.parking import ParkReason, Trouble
 from hourbell.domain.policies import expires_at
 from hourbell.domain.shards import ShardMap
-from hourbell.usecases.judging import Bench, Case, judge, leaving, objection
+from hourbell.usecases.counting import RUNNING, count_change, count_left
+from hourbell.usecases.judging import (
+    Bench,
+    Case,
+    judge,
+    leaving,
+    objection,
+    row_beyond,
+)
 from hourbell.usecases.load_ports import Loads
 from hourbell.usecases.pacing import Paced, pace_cases
 from hourbell.usecases.ports import Change, Directory, Schedules, Timeline, Write
 from hourbell.usecases.rate_port import Rates
 from hourbell.usecases.routes import Routes
 from hourbell.usecases.shard_ports import ShardMaps
-from hourbell.usecases.tally import NOTHING, Tally, trouble_of, troubled
+from hourbell.usecases.tally import Tally, trouble_of, troubled
 from hourbell.usecases.turns import Turns
 from hourbell.usecases.version_reads import read_versions
-
-# The most rows that one call takes through the steps. What is left stays PLANNED
-# and is found by the next pass.
-MAX_ROWS = 20_000
-
-# The most rows of one step, so that the first ones are all the way through soon.
-STEP_ROWS = 1_000
+from hourbell.usecases.walk import Steps, walk_through
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,8 @@ def advance(
 ) -> Tally:
     """Materialize the rows that are due within the horizon, and what follows them.
 
-    The earliest minute comes first, and within it all tenants in turns.
+    The earliest minute comes first, and within it all tenants in turns. What is on
+    time comes before the gaps of an outage are expanded, all their futures included.
 
     For each row, first the next time is planned by an insert; only when that row
     stands does the row itself leave PLANNED, in a separate call. The next rows that
@@ -100,44 +102,50 @@ def advance(
     Raises:
         Transient: versions or tenants could not be read; nothing is half done.
     """
-    order = turns or Turns(plane.directory, cap=None)
-    due = now + plane.horizon
-    tally = NOTHING
-    budget = MAX_ROWS
-    frontier, followers = order.admit(_due(rows, due)), []
-    while frontier:
-        taken = _affordable(frontier, min(budget, STEP_ROWS))
-        budget -= sum(row.weight for row in taken)
-        inserted, done = _step(plane, taken, now)
-        followers += inserted
-        tally += done
-        frontier = frontier[len(taken) :]
-        if not frontier:
-            frontier, followers = order.admit(_due(followers, due)), []
-        if budget <= 0 or is_over():
-            break
-    return tally
+    return walk_through(
+        rows,
+        turns or Turns(plane.directory, cap=None),
+        until=now + plane.horizon,
+        steps=Steps(
+            lambda taken, beyond: _step(plane, taken, now, beyond),
+            lambda gaps: _plan_beyond(plane, gaps, now),
+            is_over,
+        ),
+    )
 
 
-def _due(rows: Iterable[Occurrence], until: datetime) -> list[Occurrence]:
-    """Return the planned rows up to an instant."""
-    return [r for r in rows if r.state is State.PLANNED and r.scheduled_for <= until]
+def _plan_beyond(
+    plane: Plane, gaps: Sequence[Occurrence], now: datetime
+) -> tuple[list[Occurrence], Tally]:
+    """Insert the rows of the times that follow gaps, where they do not stand yet.
 
-
-def _affordable(rows: Sequence[Occurrence], budget: int) -> list[Occurrence]:
-    """Return the first rows that a budget allows, and at least one."""
-    weights = accumulate(row.weight for row in rows)
-    return [
-        row
-        for place, (row, weight) in enumerate(zip(rows, weights, strict=True))
-        if place == 0 or weight <= budget
-    ]
+    What cannot be judged now, or has no clear answer, is left to the step of its gap.
+    """
+    versions, faulty = _versions_of(plane, gaps)
+    routes = Routes.find(plane.directory, versions.values())
+    wanted: dict[RowKey, Occurrence] = {}
+    for gap in gaps:
+        version, unread = versions.get(_ref(gap)), _ref(gap) in faulty
+        if version and not routes.hindrance(gap, version, is_unreadable=unread):
+            row = row_beyond(_bench(plane, routes, version, now), gap, version)
+            wanted |= {} if row is None else {row.key: row}
+    rows = list(wanted.values())
+    answers = zip(rows, plane.timeline.plan(rows), strict=True)
+    inserted = [row for row, answer in answers if answer is Write.APPLIED]
+    return inserted, Tally(planned=len(inserted))
 
 
 def _step(
-    plane: Plane, rows: Sequence[Occurrence], now: datetime
+    plane: Plane, rows: Sequence[Occurrence], now: datetime, beyond: AbstractSet[RowKey]
 ) -> tuple[list[Occurrence], Tally]:
-    """Take rows through both writes; return the next rows inserted, and the tally."""
+    """Take rows through both writes; return the next rows inserted, and the tally.
+
+    Args:
+        plane: the ports.
+        rows: planned ones.
+        now: the current instant.
+        beyond: keys of rows after gaps, which stand already.
+    """
     versions, faulty = _versions_of(plane, rows)
     routes = Routes.find(plane.directory, versions.values())
     cases: list[Case] = []
@@ -148,7 +156,8 @@ def _step(
         reason = routes.hindrance(row, version, is_unreadable=unread)
         if reason is None:
             try:
-                cases.append(_case(plane, row, version, routes, now))
+                case = _case(plane, row, version, routes, now)
+                cases.append(case.with_cursor_in(beyond))
             except InvalidInput:
                 reason = ParkReason.VERSION_INVALID
         if reason is not None:
@@ -220,7 +229,7 @@ def _pace_gaps(
     runs = {run.key: (run, case) for case in gaps for run in case.runs}
     there = plane.timeline.read(runs) if runs else {}
     own = [(_change(plane, case, routes, now), case) for case in gaps]
-    going = [(move.row, case) for move, case in own if move.transition in _RUNNING]
+    going = [(move.row, case) for move, case in own if move.transition in RUNNING]
     lacking = [each for key, each in runs.items() if key not in there]
     paced = pace_cases(plane.rates, routes, [*going, *lacking], now)
     return paced, {
@@ -267,37 +276,7 @@ def _plan_next(
         misfires=caught_up,
         paced=sum(row.key in paced.moved for row in inserted),
     )
-    return planned, standing, tally + _left_behind(cases, ready, standing, paced)
-
-
-def _left_behind(
-    cases: Sequence[Case],
-    ready: Sequence[Case],
-    standing: Sequence[Case],
-    paced: Paced,
-) -> Tally:
-    """Return the tally of cases whose row must stay PLANNED.
-
-    Waiting for a rate's place is no trouble, however long it takes.
-    """
-    clear = {case.row.key for case in ready}
-    going = {case.row.key for case in standing}
-    left = [case for case in cases if case.row.key not in going]
-    hindered = [
-        case for case in left if not paced.waiting & {row.key for row in case.all_rows}
-    ]
-    tally = troubled(
-        [
-            trouble_of(
-                case.row,
-                ParkReason.NEXT_UNREADABLE
-                if case.row.key in clear
-                else ParkReason.UNCLEAR,
-            )
-            for case in hindered
-        ]
-    )
-    return tally + Tally(unknown=len(left) - len(hindered))
+    return planned, standing, tally + count_left(cases, ready, standing, paced)
 
 
 def _obeying(
@@ -376,7 +355,6 @@ _MOVES: Final = {
     State.DEFERRED: Transition.DEFER,
     State.MISSED: Transition.MISS,
 }
-_RUNNING: Final = frozenset({Transition.SCHEDULE, Transition.DEFER})
 
 
 def _leave_planned(
@@ -387,7 +365,7 @@ def _leave_planned(
     running = [
         (change.row, case)
         for change, case in zip(changes, cases, strict=True)
-        if change.transition in _RUNNING and change.row.key not in paced.rows
+        if change.transition in RUNNING and change.row.key not in paced.rows
     ]
     now_paced = pace_cases(plane.rates, routes, running, now)
     paced |= now_paced
@@ -402,7 +380,7 @@ def _leave_planned(
     )
     sent = [change for change in wanted if change.row.key not in unclear]
     for change, answer in zip(sent, plane.timeline.move(sent), strict=True):
-        tally += _count(change, answer, is_paced=change.row.key in paced.moved)
+        tally += count_change(change, answer, is_paced=change.row.key in paced.moved)
     return tally
 
 
@@ -419,29 +397,6 @@ def _change(plane: Plane, case: Case, routes: Routes, now: datetime) -> Change:
         return replace(canceled, transition=Transition.WITHDRAW)
     row = leaving(_bench(plane, routes, case.version, now), case)
     return Change(row, _MOVES[row.state])
-
-
-_COUNTED: Final = {
-    Transition.SCHEDULE: Tally(scheduled=1),
-    Transition.DEFER: Tally(deferred=1),
-    Transition.MISS: Tally(missed=1),
-    Transition.WITHDRAW: Tally(canceled=1),
-}
-
-
-def _count(change: Change, answer: Write, *, is_paced: bool) -> Tally:
-    """Return the tally of one change."""
-    if answer is Write.UNKNOWN:
-        return troubled([trouble_of(change.row, ParkReason.UNCLEAR)])
-    if answer is not Write.APPLIED:
-        return Tally(lost=1)
-    row = change.row
-    runs = change.transition in _RUNNING
-    minutes = Counts.of(row.scheduled_for) if runs and not row.misfire else NO_COUNTS
-    gaps, late = row.decision is not None, runs and row.misfire
-    return _COUNTED[change.transition] + Tally(
-        misfires=int(late), gaps=int(gaps), paced=int(is_paced), minutes=minutes
-    )
 
 
 def canceling(row: Occurrence, reason: CancelReason, now: datetime) -> Change:

@@ -64,14 +64,21 @@ class ParkingLot:
         found.sort(key=lambda row: row.next_try_at)
         return found[:MAX_RETRIES]
 
-    def admit(self, troubles: Iterable[Trouble], now: datetime) -> None:
+    def admit(
+        self, troubles: Iterable[Trouble], now: datetime, *, tried_at: datetime | None
+    ) -> None:
         """Park the rows whose trouble has lasted, up to what one pass may.
+
+        Args:
+            troubles: of open rows.
+            now: the current instant.
+            tried_at: when the last pass before this one that tried them began.
 
         Raises:
             Transient: the store did not answer.
         """
         for trouble in troubles:
-            if trouble.key in self._rows or not trouble.is_lasting(now):
+            if trouble.key in self._rows or not trouble.had_lasted(tried_at):
                 continue
             if self.parked >= MAX_PARKED:
                 return
@@ -103,6 +110,12 @@ class ParkingLot:
         """
         for row in self._leaving.values():
             self.unparked += self._parking.unpark(row) is Write.APPLIED
+
+
+def unsent_since(row: Occurrence) -> datetime:
+    """Return since when the relay could have got rid of an outbox record."""
+    due = row.available_at or row.scheduled_for
+    return max(due, row.scheduled_at or due)
 
 
 def is_waiting(row: ParkedRow, found: Page) -> bool:

@@ -18,7 +18,7 @@ from hourbell.domain.definition import (
 )
 from hourbell.domain.dispatch import Dispatch
 from hourbell.domain.occurrence import Occurrence, RowKey
-from hourbell.usecases.group_ports import Parking, ShardGroups
+from hourbell.usecases.group_ports import ParkedPage, Parking, ShardGroups
 from hourbell.usecases.port_values import (
     Backfill,
     Change,
@@ -50,6 +50,7 @@ __all__ = [
     "ListEntry",
     "Listing",
     "Page",
+    "ParkedPage",
     "Parking",
     "Probe",
     "QueueProbe",

@@ -14,8 +14,10 @@ from hourbell.domain.occurrence import Occurrence, RowKey, State, Transition, ro
 from hourbell.domain.parking import ParkReason, Trouble
 from hourbell.domain.policies import expires_at, is_stuck
 from hourbell.usecases.materialize import Plane, canceling
+from hourbell.usecases.parking import unsent_since
 from hourbell.usecases.ports import Change, Write
 from hourbell.usecases.unsent import objection_to_sending
+from hourbell.usecases.vain import waiting_in_vain
 from hourbell.usecases.version_reads import read_versions
 
 _UNSENT = frozenset({State.PLANNED, State.DEFERRED, State.SCHEDULED})
@@ -30,6 +32,7 @@ class ReleaseReport:
         canceled: occurrences that their version no longer stands behind.
         held: occurrences that a handover under way has yet to decide.
         settled: dispatch rows that are done.
+        vain: dispatch rows that are done since their occurrence will never come.
         unclear: writes without a clear answer; they come up again.
         faulty: occurrences that, or whose version, cannot be read or are not there;
             they are left alone.
@@ -42,6 +45,7 @@ class ReleaseReport:
     canceled: int = 0
     held: int = 0
     settled: int = 0
+    vain: int = 0
     unclear: int = 0
     faulty: int = 0
     stuck: tuple[RowKey, ...] = ()
@@ -83,15 +87,21 @@ def release(
     report, ended, hindered = _let_go(plane, deferred, now)
     stuck = tuple(row.key for row in rows.values() if is_stuck(row, now, previous))
     settled, unclear = _settle(plane, [taken[key] for key in [*over, *ended]], now)
+    # What is not read may be there: a row of another release.
+    missing = {key: each for key, each in taken.items() if key not in rows}
+    in_vain = waiting_in_vain(plane.schedules, plane.timeline, missing, now)
+    vain, unclear_too = _settle(plane, [taken[key] for key in sorted(in_vain)], now)
+    unclear += unclear_too
     hindered |= dict.fromkeys(unclear, ParkReason.UNCLEAR)
+    waiting = {k: each for k, each in taken.items() if k not in in_vain or k in unclear}
     return replace(
         report,
         stuck=stuck,
         settled=settled,
+        vain=vain,
         unclear=report.unclear + len(unclear),
-        # What is not read may be there: a row of another release.
-        faulty=report.faulty + len(taken) - len(rows),
-        troubles=_troubles(taken, rows, hindered),
+        faulty=report.faulty + len(missing) - len(in_vain),
+        troubles=_troubles(waiting, rows, hindered),
     )
 
 
@@ -117,16 +127,23 @@ def _troubles(
     found = []
     for key, dispatch in taken.items():
         row, due, reason = rows.get(key), dispatch.due, hindered.get(key)
-        if row is None:
-            reason = ParkReason.TARGET_UNREADABLE
-        elif row.state is State.SCHEDULED and reason is None:
-            reason, due = ParkReason.UNSENT, row.available_at or due
-        elif row.state is State.PLANNED:
-            # Its own decision comes first.
-            reason = ParkReason.HELD
+        if reason is None:
+            reason = _usual_reason(row)
+            if row is not None and reason is ParkReason.UNSENT:
+                due = unsent_since(row)
         if reason is not None:
             found.append(Trouble(dispatch.key, reason, due, dispatch.tenant_id))
     return tuple(found)
+
+
+def _usual_reason(row: Occurrence | None) -> ParkReason | None:
+    """Return why the dispatch row of an occurrence stays PENDING, by its state."""
+    if row is None:
+        return ParkReason.TARGET_UNREADABLE
+    if row.state is State.SCHEDULED:
+        return ParkReason.UNSENT
+    # Its own decision comes first.
+    return ParkReason.HELD if row.state is State.PLANNED else None
 
 
 def _let_go(

@@ -30,6 +30,7 @@ class PassReport:
         rows: rows read.
         swept: outbox records handed to the relay.
         released: deferred occurrences that became outbox records.
+        vain: dispatch rows that were settled since no occurrence comes any more.
         handovers: interrupted handovers that were finished.
         completed: completion records that were worked off.
         unreadable: rows that this release cannot read.
@@ -56,6 +57,7 @@ class PassReport:
     rows: int = 0
     swept: int = 0
     released: int = 0
+    vain: int = 0
     handovers: int = 0
     completed: int = 0
     unreadable: int = 0
@@ -138,6 +140,7 @@ def _reported(
         rows=scan.rows,
         swept=scan.swept,
         released=scan.released,
+        vain=scan.vain,
         handovers=scan.handovers,
         completed=scan.completed,
         unreadable=scan.unreadable,

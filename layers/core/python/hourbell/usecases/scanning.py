@@ -19,8 +19,13 @@ from hourbell.domain.policies import SECOND_LOOK, WATERMARK_LAG, is_stuck
 from hourbell.domain.shards import MINUTE, NEVER, minutes_between
 from hourbell.usecases.complete import complete
 from hourbell.usecases.handover import finish_dispatched
-from hourbell.usecases.materialize import MAX_ROWS, Plane, advance, release_at
-from hourbell.usecases.parking import ParkingLot, is_waiting, leads_on
+from hourbell.usecases.materialize import Plane, advance, release_at
+from hourbell.usecases.parking import (
+    ParkingLot,
+    is_waiting,
+    leads_on,
+    unsent_since,
+)
 from hourbell.usecases.ports import (
     Clock,
     Lease,
@@ -33,6 +38,7 @@ from hourbell.usecases.ports import (
 from hourbell.usecases.release import release
 from hourbell.usecases.tally import NOTHING, Tally
 from hourbell.usecases.turns import Turns
+from hourbell.usecases.walk import MAX_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,7 @@ class Scan:
         self.rows = 0
         self.swept = 0
         self.released = 0
+        self.vain = 0
         self.handovers = 0
         self.completed = 0
         self.unreadable = 0
@@ -87,6 +94,7 @@ class Scan:
         self._turns = Turns(scanner.plane.directory)
         self._visits = 0
         self._pending: datetime | None = None
+        self._began_at: datetime | None = None
 
     def run(self, started: datetime) -> bool:
         """Scan what is due soon, then what is left of the past, oldest first.
@@ -99,6 +107,7 @@ class Scan:
             False when the deadline came first.
         """
         recent = started - WATERMARK_LAG
+        self._began_at = self.oldest
         return (
             self._scan(minutes_between(recent, started + self._plane.horizon), started)
             and self._look_again(started)
@@ -205,9 +214,20 @@ class Scan:
             return
         # First parked, then passed: never the reverse.
         lasting = [troubles[key] for key in sorted(waiting & troubles.keys())]
-        self._lot.admit(lasting, self._clock.now())
+        self._lot.admit(lasting, self._clock.now(), tried_at=self._tried_at(minute))
         if all(key in self._lot for key in waiting):
             self._watermarks[shard] = minute + MINUTE
+
+    def _tried_at(self, minute: datetime) -> datetime | None:
+        """Return when the last pass before this one began that tried a bucket's rows.
+
+        A finished pass tried all. One that its deadline ended began at the group's
+        lowest watermark, so that what stands there is parked even if no pass finishes.
+        """
+        passes = [self._lease.passed_at]
+        if minute == self._began_at:
+            passes.append(self._lease.looked_at)
+        return max((each for each in passes if each is not None), default=None)
 
     def _pages(
         self, minute: datetime, shard: int, *, consistent: bool
@@ -341,6 +361,7 @@ class Scan:
         """Let deferred occurrences go whose dispatch rows are due."""
         report = release(self._plane, dispatches, now, previous=previous)
         self.released += report.released
+        self.vain += report.vain
         self.faulty += report.faulty
         self.tally += Tally(
             canceled=report.canceled, held=report.held, unknown=report.unclear
@@ -417,8 +438,7 @@ def _is_unsent(row: Occurrence) -> bool:
 
 
 def _unsent(row: Occurrence) -> Trouble:
-    due = row.available_at or row.scheduled_for
-    return Trouble(row.key, ParkReason.UNSENT, due, row.tenant_id)
+    return Trouble(row.key, ParkReason.UNSENT, unsent_since(row), row.tenant_id)
 
 
 def _unreadable(key: RowKey) -> Trouble:

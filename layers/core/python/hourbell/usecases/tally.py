@@ -92,8 +92,9 @@ _UNKNOWN: Final = frozenset(
 
 
 def trouble_of(row: Occurrence, reason: ParkReason) -> Trouble:
-    """Return what is wrong with a planned row."""
-    return Trouble(row.key, reason, row.scheduled_for, row.tenant_id)
+    """Return what is wrong with a planned row, since it could be taken."""
+    due = max(row.scheduled_for, row.planned_at)
+    return Trouble(row.key, reason, due, row.tenant_id)
 
 
 def troubled(troubles: Sequence[Trouble]) -> Tally:

@@ -338,3 +338,4 @@ class ParkedItem(_Control):
     next_try_at = InstantAttribute()
     tries = IntegerAttribute()
     tenant_id = UnicodeAttribute(null=True)
+    asked_at = InstantAttribute(null=True)

@@ -9,14 +9,18 @@ from pynamodb.expressions.condition import Condition
 from hourbell.adapters.dynamodb import layout
 from hourbell.adapters.dynamodb.client import Database
 from hourbell.adapters.dynamodb.codec import Item, decode, encode
-from hourbell.adapters.dynamodb.expressions import conditional, unless_refused
+from hourbell.adapters.dynamodb.expressions import (
+    assignments,
+    conditional,
+    unless_refused,
+)
 from hourbell.adapters.dynamodb.models import ParkedItem
-from hourbell.adapters.dynamodb.reading import query
+from hourbell.adapters.dynamodb.reading import get_item, query
 from hourbell.adapters.sdk_errors import translation
 from hourbell.domain.errors import Permanent
 from hourbell.domain.occurrence import RowKey
 from hourbell.domain.parking import ParkedRow
-from hourbell.usecases.ports import Write
+from hourbell.usecases.ports import ParkedPage, Write
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +47,57 @@ class DynamoParking:
         )
         return tuple(_readable(items))
 
+    def page(self, group: int, *, after: str | None, limit: int) -> ParkedPage:
+        """Return parked rows of a group beyond a place, by one consistent read."""
+        condition, values = (
+            "#partition = :partition",
+            {":partition": {"S": layout.parking_key(group)}},
+        )
+        names = {"#partition": layout.CONTROL.partition}
+        if after is not None:
+            condition += " AND #sort > :after"
+            names["#sort"] = layout.CONTROL.sort
+            values[":after"] = {"S": after}
+        with translation():
+            answer = self._database.client.query(
+                TableName=self._table,
+                KeyConditionExpression=condition,
+                ExpressionAttributeNames=names,
+                ExpressionAttributeValues=values,
+                ConsistentRead=True,
+                Limit=limit,
+            )
+        last = answer.get("LastEvaluatedKey")
+        return ParkedPage(
+            tuple(_readable(answer["Items"])),
+            None if last is None else last[layout.CONTROL.sort]["S"],
+        )
+
+    def find(self, group: int, key: RowKey) -> ParkedRow | None:
+        """Return a parked row, by a consistent read.
+
+        Raises:
+            Permanent: what is parked cannot be read.
+        """
+        item = get_item(
+            self._database, self._table, _item_key(group, key), consistent=True
+        )
+        return None if item is None else decode_parked(item)
+
+    def ask(self, row: ParkedRow) -> Write:
+        """Store `asked_at` and `next_try_at` of a parked row."""
+        asked = {"asked_at": row.asked_at, "next_try_at": row.next_try_at}
+        arguments = {
+            "TableName": self._table,
+            "Key": _key(row),
+            **conditional(
+                ParkedItem.tries == row.tries, assignments(ParkedItem, asked)
+            ),
+        }
+        with translation():
+            answer = unless_refused(self._database.client.update_item, arguments)
+        return Write.LOST if answer is None else Write.APPLIED
+
     def park(self, row: ParkedRow) -> Write:
         """Park a row unless it is parked."""
         free = ParkedItem.control_key.does_not_exist()
@@ -53,7 +108,7 @@ class DynamoParking:
 
         When an answer was lost, the repetition finds its own write and says LOST.
         """
-        before = ParkedItem.tries == row.tries - 1
+        before = _stands(row, row.tries - 1)
         return Write.APPLIED if self._put(row, before) else Write.LOST
 
     def unpark(self, row: ParkedRow) -> Write:
@@ -61,7 +116,7 @@ class DynamoParking:
         arguments = {
             "TableName": self._table,
             "Key": _key(row),
-            **conditional(ParkedItem.tries == row.tries),
+            **conditional(_stands(row, row.tries)),
         }
         with translation():
             answer = unless_refused(self._database.client.delete_item, arguments)
@@ -75,6 +130,15 @@ class DynamoParking:
         }
         with translation():
             return unless_refused(self._database.client.put_item, arguments) is not None
+
+
+def _stands(row: ParkedRow, tries: int) -> Condition:
+    """Return what holds while a row is parked as it was seen."""
+    asked: Condition = ParkedItem.asked_at.does_not_exist()
+    if row.asked_at is not None:
+        asked = ParkedItem.asked_at == row.asked_at
+    stands: Condition = (ParkedItem.tries == tries) & asked
+    return stands
 
 
 def _readable(items: Iterable[Mapping[str, Any]]) -> Iterator[ParkedRow]:
@@ -95,6 +159,7 @@ def encode_parked(row: ParkedRow) -> Item:
         "next_try_at": row.next_try_at,
         "tries": row.tries,
         "tenant_id": row.tenant_id,
+        "asked_at": row.asked_at,
     }
     return _key(row) | encode(ParkedItem, values)
 
@@ -116,16 +181,21 @@ def decode_parked(item: Mapping[str, Any]) -> ParkedRow:
             next_try_at=values["next_try_at"],
             tries=values["tries"],
             tenant_id=values.get("tenant_id"),
+            asked_at=values.get("asked_at"),
         )
     except (KeyError, ValueError) as error:
         raise Permanent("not a parked row", code="unreadable_item") from error
 
 
 def _key(row: ParkedRow) -> Item:
+    return _item_key(row.group, row.key)
+
+
+def _item_key(group: int, key: RowKey) -> Item:
     return encode(
         ParkedItem,
         {
-            "control_key": layout.parking_key(row.group),
-            "item": f"{row.key.partition}{_SEPARATOR}{row.key.sort}",
+            "control_key": layout.parking_key(group),
+            "item": f"{key.partition}{_SEPARATOR}{key.sort}",
         },
     )
