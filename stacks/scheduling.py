@@ -131,7 +131,11 @@ class SchedulingStack(Stack):
             timeout=TICK_TIMEOUT,
             memory_mb=512,
             # The shard count of the settings is stored once.
-            access={"control": ["GetItem", "PutItem"]},
+            access={
+                "schedules": [],
+                "timeline": [],
+                "control": ["GetItem", "PutItem"],
+            },
             environment={"HOURBELL_WORK_QUEUE_URL": self._queues.work.queue_url},
         )
         allow_send(tick, [self._queues.work])

@@ -21,6 +21,7 @@ from hourbell.settings import (
     read_settings,
     read_shard_map,
 )
+from hourbell.usecases.twins import TwinTimeline
 
 TABLES = {
     "HOURBELL_TABLE_SCHEDULES": "x-schedules",
@@ -53,7 +54,10 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_function_gets_aws_adapters() -> None:
     api, tick = api_ports.__wrapped__(), tick_ports.__wrapped__()
     materializer, relay = materializer_ports.__wrapped__(), relay_ports.__wrapped__()
-    assert isinstance(api.library.timeline, DynamoTimeline)
+    twins = api.library.timeline
+    assert isinstance(twins, TwinTimeline)
+    assert isinstance(twins.timeline, DynamoTimeline)
+    assert twins.shards is api.library.shards
     assert api.library.timeline is api.registry.plane.timeline
     assert api.directory is api.registry.plane.directory
     assert isinstance(tick.work_queue, SqsWorkQueue)
@@ -86,7 +90,7 @@ def test_all_that_is_missing_is_told_at_once(
     wanted = {
         api_ports: {*TABLES, "HOURBELL_QUEUE_ARN_BASE", "HOURBELL_JOBS_QUEUE_URL"},
         job_ports: {*TABLES, "HOURBELL_JOBS_QUEUE_URL"},
-        tick_ports: {"HOURBELL_WORK_QUEUE_URL"},
+        tick_ports: {*TABLES, "HOURBELL_WORK_QUEUE_URL"},
         materializer_ports: {
             *TABLES,
             "HOURBELL_SWEEP_QUEUE_URL",

@@ -190,7 +190,7 @@ def test_with_a_customers_key_only_functions_with_tables_use_it(
         for name in DYNAMODB
         if f"{key.logical_id}.Arn" in allowed(large_assembly, name, "kms:Decrypt")
     }
-    assert users == {"api", "jobs", "materializer", "relay"}
+    assert users == {"api", "jobs", "materializer", "relay", "tick"}
 
 
 def test_roles_are_assumed_by_lambda_only(assembly: Assembly) -> None:

@@ -14,7 +14,7 @@ from hourbell.domain.shards import (
 )
 
 NOON = datetime(2026, 3, 9, 12, tzinfo=UTC)
-SCHEDULE = "sch00000000000000000000000001"
+SCHEDULE = "sch00000000000000000000000002"
 
 
 def test_the_hash_is_the_same_on_every_machine() -> None:

@@ -202,9 +202,9 @@ def test_a_cancel_in_between_ends_the_call() -> None:
     world = World()
     row = world.add(HOURLY)
 
-    def record(*arguments: Any) -> Write:
+    def record(*arguments: Any, **more: Any) -> Write:
         cancel(world.changes, caller(world), row.schedule_id, START)
-        return world.schedules.record_backfill(*arguments)
+        return world.schedules.record_backfill(*arguments, **more)
 
     with pytest.raises(Conflict) as refusal:
         fill(world, row, at(10), changes=with_record(world, record))
@@ -215,7 +215,7 @@ def test_a_cancel_in_between_ends_the_call() -> None:
 def test_what_is_taken_and_not_there_is_to_be_tried_again() -> None:
     world = World()
     row = world.add(HOURLY)
-    changes = with_record(world, lambda *_: Write.EXISTS)
+    changes = with_record(world, lambda *_, **__: Write.EXISTS)
     with pytest.raises(Transient):
         fill(world, row, at(10), changes=changes)
 
