@@ -17,7 +17,7 @@ from hourbell.domain.errors import (
     Transient,
 )
 from hourbell.domain.schedule import anchored, validate
-from hourbell.domain.zones import TICK
+from hourbell.domain.zones import TICK, TZDB_VERSION
 from hourbell.usecases.admission import admission_findings
 from hourbell.usecases.change_schedule import (
     Changed,
@@ -154,7 +154,7 @@ def foresee_update(
     foreseen = _foreseen(changes, after, now, renewed=renewed)
     heir = foreseen.heir
     since = now if heir.effective_from is None else heir.effective_from - TICK
-    times = preview(wanted.definition.timing, since, SHOWN, counted=heir.base_sequence)
+    times = preview(heir.timing, since, SHOWN, counted=heir.base_sequence)
     return Forecast(
         after,
         changed,
@@ -217,7 +217,12 @@ def _foreseen(
     current = _in_force(changes, VersionRef(after.schedule_id, after.version - renewed))
     ended = replace(current, ends_at=now)
     if renewed:
-        heir = replace(current, version=after.version, definition=after.definition)
+        heir = replace(
+            current,
+            version=after.version,
+            definition=after.definition,
+            tzdb=TZDB_VERSION,
+        )
         return foresee_handover(changes.plane, ended, heir, now)
     counted = counted_until_end(changes.plane, ended, now)
     begins = max(now + TICK, current.effective_from or now)
