@@ -87,10 +87,13 @@ ROUTES = (
     ("GET", "/v1/admin/tenants/{tenant_id}/principals"),
     ("DELETE", "/v1/admin/tenants/{tenant_id}/principals/{principal}"),
     ("PUT", "/v1/admin/tenants/{tenant_id}/principals/{principal}"),
+    ("POST", "/v1/admin/tenants/{tenant_id}/replan"),
+    ("GET", "/v1/admin/tenants/{tenant_id}/replan/{job_id}"),
+    ("GET", "/v1/admin/tenants/{tenant_id}/replan/{job_id}/results"),
 )
 
 # Where a body may be missing, API Gateway does not look at it.
-BODILESS = ("/pause", "/resume", "/run", "/cancel", "/{principal}")
+BODILESS = ("/pause", "/resume", "/run", "/cancel", "/replan", "/{principal}")
 MERGE_PATCH = "application/merge-patch+json"
 
 # What API Gateway itself refuses, in the words of the function's own refusals.

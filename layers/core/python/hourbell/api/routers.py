@@ -7,6 +7,7 @@ from aws_lambda_powertools.event_handler.api_gateway import Router
 from hourbell.api import (
     handler_routes,
     job_routes,
+    replan_routes,
     schedule_change_routes,
     schedule_routes,
     tenant_routes,
@@ -20,4 +21,5 @@ ROUTERS: Final[tuple[Router, ...]] = (
     handler_routes.router,
     usage_routes.router,
     tenant_routes.router,
+    replan_routes.router,
 )

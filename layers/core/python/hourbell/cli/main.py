@@ -31,6 +31,9 @@ ENTRIES: Final = {
     "jobs": Entry("hourbell.cli.jobs", "Follow, stop and resume jobs of batches."),
     "local": Entry("hourbell.cli.local", "The local stack: up, down, status, logs."),
     "preview": Entry("hourbell.cli.preview", "Show the next times of an expression."),
+    "replan": Entry(
+        "hourbell.cli.replan", "Bring schedules under a new zone database, as platform."
+    ),
     "schedules": Entry(
         "hourbell.cli.schedules", "Create, change, run and list schedules."
     ),

@@ -121,7 +121,7 @@ def edit(
     if definition.timing != schedule.definition.timing:
         validate(definition.timing, now)
     edited = replace(labeled, definition=definition)
-    return _succeed(changes, caller, schedule, edited, now, reason)
+    return succeed(changes, caller, schedule, edited, now, reason=reason)
 
 
 def pause(
@@ -224,7 +224,7 @@ def _become(
             schedule, state=state, revision=schedule.revision + 1, updated_at=now
         )
         try:
-            return _succeed(changes, caller, schedule, wanted, now, reason)
+            return succeed(changes, caller, schedule, wanted, now, reason=reason)
         except PreconditionFailed:
             # Another change was first: judge again by what it left.
             continue
@@ -266,15 +266,26 @@ def _overtaken(changes: Changes, schedule: Schedule) -> PreconditionFailed:
     return stale(current.revision)
 
 
-def _succeed(
+def succeed(
     changes: Changes,
     caller: Caller,
     schedule: Schedule,
     wanted: Schedule,
     now: datetime,
+    *,
     reason: str | None,
+    as_of: datetime | None = None,
 ) -> Changed:
     """Make a new version of a schedule, and hand over to it.
+
+    Args:
+        changes: the ports.
+        caller: on whose behalf.
+        schedule: as it was read.
+        wanted: as it shall be, with the next revision.
+        now: the current instant.
+        reason: for the version log.
+        as_of: times up to it stay with the version in force, if that is after now.
 
     Raises:
         PreconditionFailed: the stored revision is no longer `schedule`'s.
@@ -284,6 +295,8 @@ def _succeed(
     if schedule.handover:
         finish_handover(changes.plane, schedule.ref, changes.clock)
     change = _succession(changes, caller, schedule, wanted, now, reason)
+    if as_of is not None:
+        change = replace(change, ended=replace(change.ended, ends_at=as_of))
     group = changes.plane.shard_map.group_of(change.dispatch.shard)
     changes.groups.ensure(group, floor_minute(now) - WATERMARK_LAG)
     if changes.plane.schedules.succeed(change) is not Write.APPLIED:
