@@ -80,6 +80,7 @@ def on_tenants(method: str, more: str = "", **request: Any) -> Case:
 
 NEW = {"name": "{it}", "handler": HANDLER, **TIMING}
 PRINCIPALS = "/{tenant_id}/principals"
+REPLAN = "/{tenant_id}/replan"
 CASES = (
     Case(("GET", SCHEDULES), "name", 200, f"{SCHEDULES}?prefix={{it}}"),
     Case(("POST", SCHEDULES), "name", OWN, body=NEW),
@@ -152,6 +153,9 @@ CASES = (
     on_tenants("GET", PRINCIPALS),
     on_tenants("PUT", f"{PRINCIPALS}/{{principal}}"),
     on_tenants("DELETE", f"{PRINCIPALS}/{{principal}}"),
+    on_tenants("POST", REPLAN),
+    on_tenants("GET", f"{REPLAN}/{{job_id}}"),
+    on_tenants("GET", f"{REPLAN}/{{job_id}}/results"),
 )
 BY_TITLE = {
     f"{case.route[0]} {case.route[1]} {number}": case

@@ -21,6 +21,9 @@ ADMIN_ROUTES = [
     ("GET", f"{TENANTS}/acme/principals"),
     ("PUT", f"{TENANTS}/acme/principals/x"),
     ("DELETE", f"{TENANTS}/acme/principals/x"),
+    ("POST", f"{TENANTS}/acme/replan"),
+    ("GET", f"{TENANTS}/acme/replan/job0"),
+    ("GET", f"{TENANTS}/acme/replan/job0/results"),
 ]
 TENANT_ROUTES = [
     ("GET", "/v1/schedules"),

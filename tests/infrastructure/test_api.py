@@ -45,6 +45,9 @@ ROUTES = {
     ("GET", "/v1/admin/tenants/{tenant_id}/principals"),
     ("PUT", "/v1/admin/tenants/{tenant_id}/principals/{principal}"),
     ("DELETE", "/v1/admin/tenants/{tenant_id}/principals/{principal}"),
+    ("POST", "/v1/admin/tenants/{tenant_id}/replan"),
+    ("GET", "/v1/admin/tenants/{tenant_id}/replan/{job_id}"),
+    ("GET", "/v1/admin/tenants/{tenant_id}/replan/{job_id}/results"),
 }
 # Whose body may be missing.
 BODILESS = {
@@ -54,6 +57,7 @@ BODILESS = {
     ("POST", "/v1/jobs/{job_id}/cancel"),
     ("POST", "/v1/jobs/{job_id}/resume"),
     ("PUT", "/v1/admin/tenants/{tenant_id}/principals/{principal}"),
+    ("POST", "/v1/admin/tenants/{tenant_id}/replan"),
 }
 
 

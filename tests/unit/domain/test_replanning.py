@@ -24,9 +24,7 @@ REACH = timedelta(seconds=184)
 MARCH = datetime(2026, 3, 9, 12, tzinfo=UTC)
 
 
-def utc(
-    year: int, month: int, day: int, hour: int = 0, minute: int = 0
-) -> datetime:
+def utc(year: int, month: int, day: int, hour: int = 0, minute: int = 0) -> datetime:
     return datetime(year, month, day, hour, minute, tzinfo=UTC)
 
 

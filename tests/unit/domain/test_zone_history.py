@@ -19,9 +19,7 @@ ASUNCION = "America/Asuncion"
 DAILY = Timing("0 9 * * *", ASUNCION)
 
 
-def utc(
-    year: int, month: int, day: int, hour: int = 0, minute: int = 0
-) -> datetime:
+def utc(year: int, month: int, day: int, hour: int = 0, minute: int = 0) -> datetime:
     return datetime(year, month, day, hour, minute, tzinfo=UTC)
 
 
