@@ -10,7 +10,7 @@ from hourbell.domain.zones import TZDB_VERSION
 from functions.jobs.handler import handler
 from tests.functions.conftest import Answer, Api
 from tests.functions.events import BOB, Context, sqs_event
-from tests.functions.schedules import create
+from tests.functions.schedules import create, patch
 from tests.functions.test_api_tenants import TENANTS, call
 
 REPLAN = f"{TENANTS}/acme/replan"
@@ -88,6 +88,29 @@ def test_local_times_are_told_by_the_release_that_they_come_from(api: Api) -> No
     shown = api.call("GET", f"/v1/schedules/{row.schedule_id}").body
     assert shown["next_run_at"] == "2026-07-09T13:00:00Z"
     assert shown["next_run_at_local"] == "2026-07-09T09:00:00-04:00"
+
+
+def test_a_dry_run_is_told_by_the_release_that_would_hold(api: Api) -> None:
+    api.world.clock.set(api.world.clock.now().replace(month=7))
+    row = api.world.add(DAILY, tzdb="2024b")
+    labeled, renewed, retimed = (
+        patch(api, row.schedule_id, fields, dry_run="true").body
+        for fields in (
+            {"tags": {"a": "b"}},
+            {"payload": 2},
+            {"expression": "30 9 * * *"},
+        )
+    )
+    shown = [
+        (each["tzdb"], each["schedule"]["tzdb"], each["times"][0]["utc"])
+        for each in (labeled, renewed, retimed)
+    ]
+    assert shown == [
+        ("2024b", "2024b", "2026-07-09T13:00:00Z"),
+        ("2024b", "2024b", "2026-07-09T13:00:00Z"),
+        (TZDB_VERSION, TZDB_VERSION, "2026-07-09T12:30:00Z"),
+    ]
+    assert labeled["schedule"]["next_run_at_local"] == "2026-07-09T09:00:00-04:00"
 
 
 def test_a_key_starts_one_job(api: Api) -> None:

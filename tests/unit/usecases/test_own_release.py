@@ -1,7 +1,7 @@
 """Each version is judged by its own release of the zone database, whatever is new."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from hourbell.adapters.memory import FixedClock
@@ -10,6 +10,7 @@ from hourbell.domain.schedule import Timing
 from hourbell.domain.zones import TZDB_VERSION
 from hourbell.usecases.backfill import backfill
 from hourbell.usecases.backfill_values import BackfillRequest
+from hourbell.usecases.change_schedule import pause
 from hourbell.usecases.create_schedule import Registry, create_schedule
 from hourbell.usecases.get_schedule import Library, ScheduleView, get_schedule
 from hourbell.usecases.judging import objection
@@ -130,28 +131,49 @@ def test_a_backfill_finds_what_the_old_rules_made() -> None:
     ]
 
 
-def test_an_update_brings_the_present_release_and_labels_do_not() -> None:
-    world = old_world()
+def test_another_timing_brings_the_present_release_and_all_else_keeps_its_times() -> (
+    None
+):
+    # By the present release 09:00 has gone by, by 2024b it is still to come.
+    world = World(clock=FixedClock(utc(7, 1, 12, 30)))
     row = world.add(DAILY, tzdb="2024b")
     schedule = current(world, row)
     change(world, schedule, schedule.definition, tags={"team": "ops"})
     assert version(world, row, 1).ends_at is None
+    schedule = current(world, row)
+    change(world, schedule, replace(schedule.definition, payload_json="2"))
+    assert version(world, row, 2).tzdb == "2024b"
     assert times(world.rows(State.PLANNED)) == [utc(7, 1, 13)]
-    change_timing(world, row, Timing("30 9 * * *", ASUNCION))
-    assert version(world, row, 2).tzdb == TZDB_VERSION
-    assert times(world.rows(State.PLANNED)) == [utc(7, 1, 12, 30)]
+    change_timing(world, row, Timing("45 9 * * *", ASUNCION))
+    assert version(world, row, 3).tzdb == TZDB_VERSION
+    assert times(world.rows(State.PLANNED)) == [utc(7, 1, 12, 45)]
+
+
+def test_an_edit_of_what_is_paused_does_not_keep_its_release() -> None:
+    world = old_world()
+    row = world.add(DAILY, tzdb="2024b")
+    pause(world.changes, caller(world), row.schedule_id, JULY)
+    schedule = current(world, row)
+    change(world, schedule, replace(schedule.definition, payload_json="2"))
+    assert version(world, row, 3).tzdb == TZDB_VERSION
 
 
 def test_a_dry_run_of_an_update_shows_the_rules_that_would_hold() -> None:
     world = old_world()
     row = world.add(DAILY, tzdb="2024b")
-    kept = foresee(world, row.schedule_id, nothing)
+    labeled = foresee(world, row.schedule_id, nothing)
     renewed = foresee(world, row.schedule_id, payload_and(same))
-    assert [each.utc for each in kept.times[:2]] == [utc(7, 1, 13), utc(7, 2, 13)]
-    assert [each.utc for each in renewed.times[:2]] == [utc(7, 1, 12), utc(7, 2, 12)]
-    # Both are 09:00 on the clocks that they mean.
-    walls = {each.local for each in (kept.times[0], renewed.times[0])}
-    assert walls == {datetime(2026, 7, 1, 9)}
+    later = payload_and(lambda timing: replace(timing, expression="30 9 * * *"))
+    retimed = foresee(world, row.schedule_id, later)
+    shown = [
+        (each.tzdb, each.times[0].utc, each.times[0].local.hour)
+        for each in (labeled, renewed, retimed)
+    ]
+    assert shown == [
+        ("2024b", utc(7, 1, 13), 9),
+        ("2024b", utc(7, 1, 13), 9),
+        (TZDB_VERSION, utc(7, 1, 12, 30), 9),
+    ]
 
 
 def test_a_create_that_is_repeated_after_an_upgrade_finds_its_first_time() -> None:

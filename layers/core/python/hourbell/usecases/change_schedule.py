@@ -285,7 +285,8 @@ def succeed(
         wanted: as it shall be, with the next revision.
         now: the current instant.
         reason: for the version log.
-        as_of: times up to it stay with the version in force, if that is after now.
+        as_of: of a replan: times up to it stay with the version in force. Later ones
+            go by the present release of the zone database.
 
     Raises:
         PreconditionFailed: the stored revision is no longer `schedule`'s.
@@ -296,7 +297,11 @@ def succeed(
         finish_handover(changes.plane, schedule.ref, changes.clock)
     change = _succession(changes, caller, schedule, wanted, now, reason)
     if as_of is not None:
-        change = replace(change, ended=replace(change.ended, ends_at=as_of))
+        change = replace(
+            change,
+            version=replace(change.version, tzdb=TZDB_VERSION),
+            ended=replace(change.ended, ends_at=as_of),
+        )
     group = changes.plane.shard_map.group_of(change.dispatch.shard)
     changes.groups.ensure(group, floor_minute(now) - WATERMARK_LAG)
     if changes.plane.schedules.succeed(change) is not Write.APPLIED:
@@ -320,6 +325,19 @@ def _finish(changes: Changes, change: Succession) -> Changed:
     schedule = replace(change.schedule, handover=False)
     ids = tuple(row.occurrence_id for row in standing)
     return Changed(schedule, already_dispatched=ids)
+
+
+def release_after(current: Version, wanted: Schedule) -> str:
+    """Return the zone database's release for the version after the one in force.
+
+    It is the present one, unless an edit leaves the timing of what is running: then
+    it leaves the times, too. Where two releases are apart today, a time could else be
+    lost, or come twice; moving them is a replan's, which knows of that.
+    """
+    goes_on = current.state is wanted.state is ScheduleState.ACTIVE
+    if goes_on and current.definition.timing == wanted.definition.timing:
+        return current.tzdb
+    return TZDB_VERSION
 
 
 def _succession(
@@ -346,7 +364,7 @@ def _succession(
             name=schedule.name,
             definition=wanted.definition,
             effective_from=None,
-            tzdb=TZDB_VERSION,
+            tzdb=release_after(current, wanted),
             created_at=now,
             created_by=caller.arn,
             source=caller.source,

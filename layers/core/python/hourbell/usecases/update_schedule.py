@@ -17,7 +17,7 @@ from hourbell.domain.errors import (
     Transient,
 )
 from hourbell.domain.schedule import anchored, validate
-from hourbell.domain.zones import TICK, TZDB_VERSION
+from hourbell.domain.zones import TICK
 from hourbell.usecases.admission import admission_findings
 from hourbell.usecases.change_schedule import (
     Changed,
@@ -25,6 +25,7 @@ from hourbell.usecases.change_schedule import (
     edit,
     find_current,
     refuse_ended,
+    release_after,
 )
 from hourbell.usecases.expected import Expected
 from hourbell.usecases.handover import (
@@ -65,6 +66,7 @@ class Forecast:
         times: the next times of the definition that would be in force.
         canceled: ids of planned occurrences that would be canceled.
         already_dispatched: ids of those that would run all the same.
+        tzdb: release of the zone database by which the times are computed.
         complete: True when no more times come after these.
     """
 
@@ -73,6 +75,7 @@ class Forecast:
     times: tuple[PreviewTime, ...]
     canceled: tuple[str, ...]
     already_dispatched: tuple[str, ...]
+    tzdb: str
 
     @property
     def complete(self) -> bool:
@@ -161,6 +164,7 @@ def foresee_update(
         tuple(times),
         tuple(row.occurrence_id for row in foreseen.canceled),
         tuple(row.occurrence_id for row in foreseen.standing),
+        heir.tzdb,
     )
 
 
@@ -221,7 +225,7 @@ def _foreseen(
             current,
             version=after.version,
             definition=after.definition,
-            tzdb=TZDB_VERSION,
+            tzdb=release_after(current, after),
         )
         return foresee_handover(changes.plane, ended, heir, now)
     counted = counted_until_end(changes.plane, ended, now)
