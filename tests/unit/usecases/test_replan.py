@@ -3,16 +3,19 @@
 from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from importlib.resources import files
 from typing import Any
 
 import pytest
 from hourbell.adapters.memory import FixedClock
+from hourbell.domain import zone_history
 from hourbell.domain.definition import ScheduleState, Tracking, VersionRef
 from hourbell.domain.errors import Conflict, Forbidden, NotFound, Transient
 from hourbell.domain.job import Job, JobState, Progress
 from hourbell.domain.occurrence import Occurrence, State
 from hourbell.domain.replanning import Shift
 from hourbell.domain.schedule import Timing
+from hourbell.domain.zone_history import ZonePatch
 from hourbell.domain.zones import TZDB_VERSION
 from hourbell.usecases.change_schedule import cancel, pause, resume
 from hourbell.usecases.get_schedule import Library, get_schedule
@@ -129,6 +132,22 @@ def test_what_no_release_moves_is_left_alone(timing: Timing) -> None:
         assert outcomes(world, job) == [outcome]
     assert versions(world, row) == [1]
     assert world.store.schedules[row.schedule_id].revision == 1
+
+
+def test_what_the_present_release_cannot_tell_is_refused_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A name of its own: zones once read are kept.
+    rules = files("tzdata.zoneinfo").joinpath("Etc", "GMT+3").read_bytes()
+    gone = ZonePatch("2024b", "2025a", {"Mars/Gone": rules})
+    monkeypatch.setattr(zone_history, "patches", lambda: (gone,))
+    world = World(clock=FixedClock(utc(4, 10, 11, 58)))
+    world.add(Timing("0 9 * * *", "Mars/Gone"), tzdb="2024b")
+    job = replanned(world)
+    (result,) = results(world, job)
+    assert (result.outcome, result.refusal.code) == ("REFUSED", "unknown_zone")
+    go_on(world, utc(4, 10, 12, 2))
+    assert ran(world) == [utc(4, 10, 12)]
 
 
 @pytest.mark.parametrize("state", [ScheduleState.PAUSED, ScheduleState.CANCELED])
