@@ -34,6 +34,10 @@ COMMANDS = {
     ),
     "fuzz": (commands.fuzz, "send made-up requests to the local stack [--cases N]"),
     "schemas": (commands.schemas, "write schemas/openapi.json, or --check it"),
+    "tzdata": (
+        commands.tzdata,
+        "keep the zones' rules of a past release, such as 2026e",
+    ),
     "layers": (commands.layers, "build the dependency layer for Lambda and for here"),
     "lock": (commands.lock, "renew the locks, or --check that they are fresh"),
     "format": (commands.format_code, "let ruff fix and format the code"),

@@ -112,6 +112,13 @@ def schemas(arguments: list[str]) -> None:
     gate.schemas(arguments)
 
 
+def tzdata(arguments: list[str]) -> None:
+    """Keep the rules of a past release of the zone database."""
+    environments.ensure_venv()
+    module = "devtools.zone_history"
+    shell.become("tzdata", [environments.PYTHON, "-m", module, *arguments])
+
+
 def layers(arguments: list[str]) -> None:
     """Build the dependency layers, or those named: lambda, local."""
     environments.ensure_venv()

@@ -93,10 +93,16 @@ ROUTES = (
     ("POST", "/v1/admin/shards/resume"),
     ("GET", "/v1/admin/parked"),
     ("POST", "/v1/admin/parked/{parked_id}/retry"),
+    ("POST", "/v1/admin/tenants/{tenant_id}/replan"),
+    ("GET", "/v1/admin/tenants/{tenant_id}/replan/{job_id}"),
+    ("GET", "/v1/admin/tenants/{tenant_id}/replan/{job_id}/results"),
 )
 
 # Where a body may be missing, API Gateway does not look at it.
-BODILESS = ("/pause", "/resume", "/run", "/cancel", "/retry", "/{principal}")
+BODILESS = (
+    *("/pause", "/resume", "/run", "/cancel", "/retry", "/replan"),
+    "/{principal}",
+)
 MERGE_PATCH = "application/merge-patch+json"
 
 # What API Gateway itself refuses, in the words of the function's own refusals.

@@ -279,6 +279,19 @@ PARKED: Final = {
         UNREAD | {"not_found"},
     ),
 }
+REPLAN: Final = "/v1/admin/tenants/{tenant_id}/replan"
+REPLANS: Final = {
+    ("POST", REPLAN): Operation(
+        "replans.start",
+        {202: (job_models.JobAnswer,)},
+        BOUNDS | UNREAD | {"not_found", "idempotency_key_reused"},
+        ("Location", REPLAYED),
+    ),
+    ("GET", f"{REPLAN}/{{job_id}}"): Operation("replans.get", JOB, NO_JOB),
+    ("GET", f"{REPLAN}/{{job_id}}/results"): Operation(
+        "replans.results", {200: (job_models.ResultsAnswer,)}, PAGE | NO_JOB
+    ),
+}
 OPERATIONS: Final[dict[tuple[str, str], Operation]] = {
     **SCHEDULES,
     **HANDLERS,
@@ -286,5 +299,6 @@ OPERATIONS: Final[dict[tuple[str, str], Operation]] = {
     **TENANTS,
     **SHARDS,
     **PARKED,
+    **REPLANS,
     ("GET", "/v1/usage"): Operation("usage.get", {200: (tenant_models.UsageAnswer,)}),
 }

@@ -21,6 +21,7 @@ from hourbell.domain.job import (
     derived_job_id,
 )
 from hourbell.domain.misfire import Misfire, MisfirePolicy
+from hourbell.domain.replanning import Shift
 from hourbell.domain.schedule import Timing
 from hourbell.usecases.ports import Write
 
@@ -220,6 +221,25 @@ def test_a_refusal_comes_back_as_it_was(world: World) -> None:
     ]
     world.jobs.advance(replace(now, step=1), refused, before=now)
     assert world.jobs.results(now.job_id, start=0, limit=9) == tuple(refused)
+
+
+def test_moved_times_come_back_as_they_were(world: World) -> None:
+    before = stored(world, job(operation=Operation.REPLAN))
+    local = NOW.replace(microsecond=0, tzinfo=None)
+    shifts = (
+        Shift(local, NOW.replace(microsecond=0), NOW.replace(microsecond=0) + MINUTE),
+        Shift(local, None, NOW.replace(microsecond=0)),
+        Shift(local, NOW.replace(microsecond=0), None),
+    )
+    moved = Result(0, Outcome.CHANGED, schedule_id(0), "bell", shifts=shifts)
+    assert world.jobs.advance(before, [moved], before=before) is Write.APPLIED
+    assert world.jobs.results(before.job_id, start=0, limit=1) == (moved,)
+
+
+def test_a_walk_over_all_schedules_has_no_tags(world: World) -> None:
+    wanted = job(walk=Walk({}), progress=Progress(None))
+    assert world.jobs.create(wanted, ()) is Write.APPLIED
+    assert world.jobs.find(wanted.job_id) == wanted
 
 
 def test_a_tenants_jobs_are_listed_newest_first(world: World) -> None:

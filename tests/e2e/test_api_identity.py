@@ -82,6 +82,7 @@ def on_tenants(method: str, more: str = "", **request: Any) -> Case:
 
 NEW = {"name": "{it}", "handler": HANDLER, **TIMING}
 PRINCIPALS = "/{tenant_id}/principals"
+REPLAN = "/{tenant_id}/replan"
 CASES = (
     Case(("GET", SCHEDULES), "name", 200, f"{SCHEDULES}?prefix={{it}}"),
     Case(("POST", SCHEDULES), "name", OWN, body=NEW),
@@ -159,6 +160,9 @@ CASES = (
     Case(("POST", f"{SHARDS}/resume"), "tenant", 403),
     Case(("GET", PARKED), "tenant", 403, f"{PARKED}?tenant_id={{it}}"),
     Case(("POST", f"{PARKED}/{{parked_id}}/retry"), "tenant", 403),
+    on_tenants("POST", REPLAN),
+    on_tenants("GET", f"{REPLAN}/{{job_id}}"),
+    on_tenants("GET", f"{REPLAN}/{{job_id}}/results"),
 )
 BY_TITLE = {
     f"{case.route[0]} {case.route[1]} {number}": case

@@ -4,10 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hourbell.adapters.dynamodb.schedule_items import version_key
+from hourbell.domain.definition import VersionRef
 
 from tests.e2e.api_world import (
     HANDLER,
     SCHEDULES,
+    TENANTS,
     YEARLY,
     ApiWorld,
     Tenant,
@@ -111,3 +114,33 @@ def test_a_taken_name_is_refused_and_stops_no_other(
     assert first["problem"]["code"] == "name_taken"
     assert first["problem"]["members"]["schedule_id"] == taken["schedule_id"]
     assert second["outcome"] == "CREATED"
+
+
+def test_a_version_of_an_older_release_is_replanned(world: ApiWorld) -> None:
+    tenant = world.tenant("yucca")
+    made = tenant.create("dawn", "0 9 * * *", zone="America/Asuncion").document
+    ref = VersionRef(made["schedule_id"], 1)
+    world.stack.admin_session().client("dynamodb").update_item(
+        TableName=world.stack.tables["schedules"],
+        Key=version_key(ref),
+        UpdateExpression="SET tzdb = :old",
+        ExpressionAttributeValues={":old": {"S": "2024b"}},
+    )
+    place = f"{TENANTS}/yucca/replan"
+    job_id = world.platform.send("POST", place).document["job_id"]
+
+    def is_done() -> bool:
+        job = world.platform.send("GET", f"{place}/{job_id}").document
+        return bool(job["state"] == "SUCCEEDED")
+
+    world.stack.wait_for(is_done, WAIT_SECONDS, "the replan")
+    found = world.platform.send("GET", f"{place}/{job_id}/results").document
+    (result,) = found["results"]
+    assert (result["outcome"], len(result["shifts"])) == ("CHANGED", 5)
+    # By 2024b winter is at -4, and 09:00 at 13:00.
+    assert {each["before"][11:] for each in result["shifts"]} == {"13:00:00Z"}
+    assert {each["after"][11:] for each in result["shifts"]} == {"12:00:00Z"}
+    log = tenant.send("GET", f"{SCHEDULES}/{ref.schedule_id}/versions").document
+    new, old = log["versions"]
+    assert (old["tzdb"], new["tzdb"]) == ("2024b", made["tzdb"])
+    assert (new["created_by"], new["source"]) == ("system", f"job {job_id}")

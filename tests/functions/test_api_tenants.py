@@ -21,8 +21,14 @@ ADMIN_ROUTES = [
     ("GET", f"{TENANTS}/acme/principals"),
     ("PUT", f"{TENANTS}/acme/principals/x"),
     ("DELETE", f"{TENANTS}/acme/principals/x"),
+    ("GET", "/v1/admin/shards"),
+    ("POST", "/v1/admin/shards"),
+    ("POST", "/v1/admin/shards/resume"),
     ("GET", "/v1/admin/parked"),
     ("POST", "/v1/admin/parked/x/retry"),
+    ("POST", f"{TENANTS}/acme/replan"),
+    ("GET", f"{TENANTS}/acme/replan/job0"),
+    ("GET", f"{TENANTS}/acme/replan/job0/results"),
 ]
 TENANT_ROUTES = [
     ("GET", "/v1/schedules"),

@@ -50,6 +50,9 @@ ROUTES = {
     ("POST", "/v1/admin/shards/resume"),
     ("GET", "/v1/admin/parked"),
     ("POST", "/v1/admin/parked/{parked_id}/retry"),
+    ("POST", "/v1/admin/tenants/{tenant_id}/replan"),
+    ("GET", "/v1/admin/tenants/{tenant_id}/replan/{job_id}"),
+    ("GET", "/v1/admin/tenants/{tenant_id}/replan/{job_id}/results"),
 }
 # Whose body may be missing.
 BODILESS = {
@@ -61,6 +64,7 @@ BODILESS = {
     ("POST", "/v1/admin/shards/resume"),
     ("PUT", "/v1/admin/tenants/{tenant_id}/principals/{principal}"),
     ("POST", "/v1/admin/parked/{parked_id}/retry"),
+    ("POST", "/v1/admin/tenants/{tenant_id}/replan"),
 }
 
 

@@ -134,6 +134,7 @@ class World:
         window: int = 0,
         tracking: Tracking = Tracking.UNTRACKED,
         misfire: Misfire = USUAL_MISFIRE,
+        tzdb: str = TZDB_VERSION,
     ) -> Occurrence:
         """Store a schedule with its first row, as a create would; return the row."""
         now = self.clock.now()
@@ -147,7 +148,7 @@ class World:
             name,
             definition,
             effective_from=now + TICK,
-            tzdb=TZDB_VERSION,
+            tzdb=tzdb,
             created_at=now,
             created_by="1:user/ann",
         )
@@ -162,7 +163,7 @@ class World:
             created_at=now,
             updated_at=now,
         )
-        planned = next_planned(timing, now, 0)
+        planned = next_planned(version.timing, now, 0)
         assert planned is not None
         instant, sequence = planned
         first = Occurrence(
@@ -172,7 +173,7 @@ class World:
             self.shard_map.shard_of(schedule_id, instant),
             tenant,
             sequence,
-            TZDB_VERSION,
+            tzdb,
             now,
         )
         for group in range(self.shard_map.groups):

@@ -23,7 +23,7 @@ from hourbell.domain.definition import (
 )
 from hourbell.domain.instants import format_instant
 from hourbell.domain.occurrence import Occurrence, State
-from hourbell.domain.zones import Fold, Gap, zone
+from hourbell.domain.zones import TZDB_VERSION, Fold, Gap, zone
 from hourbell.usecases.change_schedule import Changed
 from hourbell.usecases.create_schedule import Created
 from hourbell.usecases.get_schedule import EXPIRED, NONE, Due, ScheduleView
@@ -189,7 +189,11 @@ def created_answer(created: Created) -> ScheduleAnswer:
 def view_answer(view: ScheduleView) -> ScheduleAnswer:
     """Return the answer to a get."""
     return schedule_answer(
-        view.schedule, view.version.tzdb, view.next_run_at, view.latest
+        view.schedule,
+        view.version.tzdb,
+        view.next_run_at,
+        view.latest,
+        next_tzdb=view.next_tzdb,
     )
 
 
@@ -256,9 +260,18 @@ def versions_answer(log: Sequence[Version], *, more: bool) -> VersionsAnswer:
 
 
 def schedule_answer(
-    schedule: Schedule, tzdb: str, next_run_at: datetime | None, latest: Sequence[Due]
+    schedule: Schedule,
+    tzdb: str,
+    next_run_at: datetime | None,
+    latest: Sequence[Due],
+    *,
+    next_tzdb: str | None = None,
 ) -> ScheduleAnswer:
-    """Describe a schedule, with its next time and its latest ones."""
+    """Describe a schedule, with its next time and its latest ones.
+
+    Local times are by the release whose times they are: an earlier version may still
+    own the next one.
+    """
     zone_name = schedule.definition.timing.zone
     return ScheduleAnswer(
         schedule_id=schedule.schedule_id,
@@ -273,7 +286,8 @@ def schedule_answer(
         created_at=format_instant(schedule.created_at),
         updated_at=format_instant(schedule.updated_at),
         next_run_at=_utc(next_run_at),
-        next_run_at_local=next_run_at and local_text(next_run_at, zone_name),
+        next_run_at_local=next_run_at
+        and local_text(next_run_at, zone_name, next_tzdb or tzdb),
         last_occurrences=[_occurrence(due, zone_name) for due in latest],
     )
 
@@ -299,7 +313,7 @@ def _occurrence(due: Due, zone_name: str) -> OccurrenceAnswer:
     return OccurrenceAnswer(
         occurrence_id=due.occurrence_id,
         scheduled_for=format_instant(due.scheduled_for),
-        scheduled_for_local=local_text(due.scheduled_for, zone_name),
+        scheduled_for_local=local_text(due.scheduled_for, zone_name, due.tzdb),
         state=due.state,
         **_told(due),
     )
@@ -332,6 +346,6 @@ def _utc(instant: datetime | None) -> str | None:
     return None if instant is None else format_instant(instant)
 
 
-def local_text(instant: datetime, zone_name: str) -> str:
-    """Write an instant as local time with its offset."""
-    return instant.astimezone(zone(zone_name)).isoformat()
+def local_text(instant: datetime, zone_name: str, release: str = TZDB_VERSION) -> str:
+    """Write an instant as local time with its offset, by a release's rules."""
+    return instant.astimezone(zone(zone_name, release=release)).isoformat()

@@ -21,6 +21,7 @@ from hourbell.domain.job import (
     Result,
     Target,
 )
+from hourbell.domain.replanning import Shift
 from hourbell.usecases.get_schedule import check_id
 from hourbell.usecases.jobs import JobPage, NewJob, ResultPage
 
@@ -186,14 +187,30 @@ class ItemProblemAnswer(Answer):
     members: dict[str, Any]
 
 
+class ShiftAnswer(Answer):
+    """A local time that a replan moves, with its instants before and after it.
+
+    `before` is null for a time that only the new rules have, `after` for one that
+    they no longer have.
+    """
+
+    local: str
+    before: Instant | None
+    after: Instant | None
+
+
 class ResultAnswer(Answer):
-    """What became of one item; `problem` only if it was refused, or would be."""
+    """What became of one item; `problem` only if it was refused, or would be.
+
+    `shifts` has the first times that move, of a replan.
+    """
 
     index: int
     schedule_id: str | None
     name: str | None
     outcome: Annotated[str, one_of(Outcome)]
     problem: ItemProblemAnswer | None
+    shifts: list[ShiftAnswer]
 
 
 class ResultsAnswer(Answer):
@@ -210,7 +227,7 @@ def job_answer(job: Job) -> JobAnswer:
         job_id=job.job_id,
         operation=job.operation,
         dry_run=job.dry_run,
-        tag=None if job.walk is None else dict(job.walk.tags),
+        tag=dict(job.walk.tags) or None if job.walk is not None else None,
         reason=job.reason,
         state=job.state,
         failure=job.failure,
@@ -251,6 +268,15 @@ def _result(result: Result) -> ResultAnswer:
         name=result.name,
         outcome=result.outcome,
         problem=None if refusal is None else _problem(refusal),
+        shifts=[_shift(each) for each in result.shifts],
+    )
+
+
+def _shift(shift: Shift) -> ShiftAnswer:
+    return ShiftAnswer(
+        local=shift.local.isoformat(),
+        before=shift.before and format_instant(shift.before),
+        after=shift.after and format_instant(shift.after),
     )
 
 

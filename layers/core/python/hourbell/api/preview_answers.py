@@ -114,9 +114,9 @@ def update_rehearsal_answer(
     active = schedule.state is ScheduleState.ACTIVE
     following = forecast.times[0].utc if active and forecast.times else None
     return UpdateRehearsalAnswer(
-        **_rehearsed(forecast.times, loads),
+        **_rehearsed(forecast.times, loads) | {"tzdb": forecast.tzdb},
         changes=forecast.changes,
-        schedule=schedule_answer(schedule, TZDB_VERSION, following, ()),
+        schedule=schedule_answer(schedule, forecast.tzdb, following, ()),
         canceled=list(forecast.canceled),
         already_dispatched=list(forecast.already_dispatched),
     )

@@ -8,6 +8,7 @@ from hourbell.api import (
     handler_routes,
     job_routes,
     parked_routes,
+    replan_routes,
     schedule_change_routes,
     schedule_routes,
     shard_routes,
@@ -24,4 +25,5 @@ ROUTERS: Final[tuple[Router, ...]] = (
     tenant_routes.router,
     shard_routes.router,
     parked_routes.router,
+    replan_routes.router,
 )

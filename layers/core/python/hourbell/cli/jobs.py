@@ -90,7 +90,7 @@ def show_job(api: Api, answer: Answer, *, wait: bool, as_json: bool) -> None:
     CANCELED, or an item was refused.
     """
     if wait and answer.status < 400:
-        answer = _ended(api, answer, as_json=as_json)
+        answer = ended(api, answer, _path(answer.document["job_id"]), quiet=as_json)
     show(answer, print_job, as_json=as_json)
     job = answer.document
     if job["state"] in {"FAILED", "CANCELED"} or job["progress"]["refused"]:
@@ -116,19 +116,19 @@ def print_job(job: Mapping[str, Any]) -> None:
     )
 
 
-def _ended(api: Api, answer: Answer, *, as_json: bool) -> Answer:
-    """Return the job when it has ended, drawing its progress meanwhile."""
+def ended(api: Api, answer: Answer, path: str, *, quiet: bool) -> Answer:
+    """Return the job of a path when it has ended, drawing its progress meanwhile."""
     from rich.console import Console  # noqa: PLC0415 - not needed by programs
     from rich.progress import Progress  # noqa: PLC0415
 
     job_id = answer.document["job_id"]
     # Standard output is the answer's alone.
     console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=as_json) as bar:
+    with Progress(console=console, transient=True, disable=quiet) as bar:
         task = bar.add_task(f"{answer.document['operation']} {job_id}", total=None)
         while answer.status < 400 and answer.document["state"] in OPEN:
             time.sleep(POLL_SECONDS)
-            answer = api.send("GET", _path(job_id))
+            answer = api.send("GET", path)
             if answer.status < 400:
                 progress = answer.document["progress"]
                 bar.update(task, completed=progress["done"], total=progress["total"])

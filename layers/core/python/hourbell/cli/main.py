@@ -34,6 +34,9 @@ ENTRIES: Final = {
         "hourbell.cli.parked", "Show parked rows and try them again, as the platform."
     ),
     "preview": Entry("hourbell.cli.preview", "Show the next times of an expression."),
+    "replan": Entry(
+        "hourbell.cli.replan", "Bring schedules under a new zone database, as platform."
+    ),
     "schedules": Entry(
         "hourbell.cli.schedules", "Create, change, run and list schedules."
     ),

@@ -100,7 +100,7 @@ def list_(*, as_json: AsJson = False) -> None:
 @app.command()
 def get(tenant_id: TenantId, *, as_json: AsJson = False) -> None:
     """Show a tenant, its quotas and its state."""
-    show(_send("GET", _path(tenant_id)), _print_tenant, as_json=as_json)
+    show(_send("GET", tenant_path(tenant_id)), _print_tenant, as_json=as_json)
 
 
 @app.command()
@@ -165,7 +165,7 @@ def activate(
 @principals.command("list")
 def list_principals(tenant_id: TenantId, *, as_json: AsJson = False) -> None:
     """List who may call for a tenant."""
-    answer = _send("GET", f"{_path(tenant_id)}/principals")
+    answer = _send("GET", f"{tenant_path(tenant_id)}/principals")
     show(answer, _print_principals, as_json=as_json)
 
 
@@ -190,18 +190,19 @@ def _send(method: str, path: str, body: object = None) -> Answer:
 def _change(
     tenant_id: str, body: Mapping[str, Any], revision: int | None, *, as_json: bool
 ) -> None:
-    api, path = connect_api(PLATFORM_ENV_FILE), _path(tenant_id)
+    api, path = connect_api(PLATFORM_ENV_FILE), tenant_path(tenant_id)
     headers = {"If-Match": current_tag(api, path, revision, as_json=as_json)}
     answer = api.send("PATCH", path, body, headers)
     show(answer, _print_tenant, as_json=as_json)
 
 
-def _path(tenant_id: str) -> str:
+def tenant_path(tenant_id: str) -> str:
+    """Return the path of a tenant."""
     return f"{TENANTS}/{quote(tenant_id, safe='')}"
 
 
 def _principal_path(tenant_id: str, arn: str) -> str:
-    return f"{_path(tenant_id)}/principals/{quote(arn, safe='')}"
+    return f"{tenant_path(tenant_id)}/principals/{quote(arn, safe='')}"
 
 
 def _quotas(

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from hourbell.domain.misfire import USUAL_MISFIRE, Misfire
 from hourbell.domain.occurrence import Lane
-from hourbell.domain.schedule import Timing
+from hourbell.domain.schedule import Timing, under
 
 
 class Tier(StrEnum):
@@ -193,6 +193,11 @@ class Version:
     def ref(self) -> VersionRef:
         """Which version this is."""
         return VersionRef(self.schedule_id, self.version)
+
+    @property
+    def timing(self) -> Timing:
+        """When it runs, by the rules of its own release of the zone database."""
+        return under(self.definition.timing, self.tzdb)
 
     def owns(self, instant: datetime) -> bool:
         """Whether a time belongs to this version: [effective_from, effective_to)."""

@@ -10,6 +10,7 @@ from typing import Final
 
 from hourbell.domain.definition import schedule_id_from
 from hourbell.domain.errors import Finding
+from hourbell.domain.replanning import Shift
 
 CHUNK: Final = 25
 """Items that are done between two writes of a job's progress, at most."""
@@ -25,6 +26,12 @@ class Operation(StrEnum):
     PAUSE = "pause"
     RESUME = "resume"
     CANCEL = "cancel"
+    REPLAN = "replan"
+
+    @property
+    def is_platforms(self) -> bool:
+        """Whether the platform starts it, for a tenant that may only read it."""
+        return self is Operation.REPLAN
 
 
 class JobState(StrEnum):
@@ -97,6 +104,7 @@ class Result:
         index: 0 for the first item of the job.
         schedule_id: None when there is none: a create that was refused.
         refusal: only when it was refused.
+        shifts: of a replan, the first times that move.
     """
 
     index: int
@@ -104,6 +112,7 @@ class Result:
     schedule_id: str | None = None
     name: str | None = None
     refusal: Refusal | None = None
+    shifts: tuple[Shift, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +132,10 @@ class Creator:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """How far the tenant's schedules with some tags were gone through.
+    """How far the tenant's schedules, or those with some tags, were gone through.
 
     Attributes:
-        tags: which all of them have.
+        tags: which all of them have; none for all of the tenant's.
         after: where the listing goes on; None at its beginning.
         finished: whether it was gone through to its end.
         rest: what the last page had and is not done yet.

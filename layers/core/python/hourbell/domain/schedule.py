@@ -1,14 +1,16 @@
 """The timing of a schedule, and every question about its times.
 
 All functions are pure: the same timing and instants give the same answer on every
-machine, at any time, as long as the zone database (`zones.TZDB_VERSION`) is the same.
-Times lie in the years 1970 to 2199.
+machine, at any time. Local times go by the present release of the zone database unless
+the timing names another (`under`). Times lie in the years 1970 to 2199.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Final, Self
+from zoneinfo import ZoneInfo
 
 from hourbell.domain.cron import Expression, parse
 from hourbell.domain.dates import DateRange, DateSet
@@ -26,10 +28,12 @@ from hourbell.domain.timing_json import (
 from hourbell.domain.zones import (
     LAST_YEAR,
     TICK,
+    TZDB_VERSION,
     Fold,
     Gap,
     ZoneClock,
     clock,
+    has_other_rules,
     resolve,
     zone,
 )
@@ -43,6 +47,7 @@ __all__ = [
     "next_planned",
     "next_time",
     "previous_time",
+    "under",
     "upcoming",
     "validate",
 ]
@@ -65,6 +70,8 @@ class Timing:
         exclude: local dates on which nothing runs.
         anchor: UTC instant of a whole second that a rate counts from (its first time
             is one period later); `start_at` if None. Ignored by the other kinds.
+        tzdb: release of the zone database that local times go by. No part of a
+            definition: a version says which, and `under` sets it.
     """
 
     expression: str
@@ -76,7 +83,17 @@ class Timing:
     max_occurrences: int | None = None
     exclude: tuple[DateRange, ...] = ()
     anchor: datetime | None = None
+    tzdb: str = field(default=TZDB_VERSION, kw_only=True)
     bound: "_Bound | None" = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def info(self) -> ZoneInfo:
+        """The zone, by the rules of the timing's release.
+
+        Raises:
+            InvalidInput: code `unknown_zone`.
+        """
+        return zone(self.zone, release=self.tzdb)
 
     @classmethod
     def from_dict(cls, members: object, *, field: str = "") -> Self:
@@ -108,6 +125,22 @@ class Timing:
                 anchor=self.anchor,
             )
         )
+
+
+def under(timing: Timing, release: str) -> Timing:
+    """Return the timing as it is under a release of the zone database.
+
+    It is the same object where the zone's rules are those of the present release, and
+    otherwise one that is kept, so that asking again costs little.
+    """
+    if release == TZDB_VERSION or not has_other_rules(timing.zone, release):
+        return timing
+    return _under(timing, release)
+
+
+@lru_cache(maxsize=4096)
+def _under(timing: Timing, release: str) -> Timing:
+    return replace(timing, tzdb=release)
 
 
 def next_time(timing: Timing, after: datetime) -> datetime | None:
@@ -238,7 +271,7 @@ class _Bound:
     __slots__ = ("clock", "end", "excluded", "floor", "times")
 
     def __init__(self, timing: Timing) -> None:
-        expression, info = parse(timing.expression), zone(timing.zone)
+        expression, info = parse(timing.expression), timing.info
         self.times: Recurrence = recur(
             expression, info, timing.gap, timing.fold, _anchor_of(timing, expression)
         )
@@ -337,7 +370,7 @@ def _exclude_findings(timing: Timing) -> Iterator[Finding]:
 
 
 def _why_no_local_time(timing: Timing, after: datetime) -> str:
-    expression, info = parse(timing.expression), zone(timing.zone)
+    expression, info = parse(timing.expression), timing.info
     if isinstance(expression, AtExpression):
         if not resolve(expression.wall, info, timing.gap, timing.fold):
             return (

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
+from io import BytesIO
 from itertools import pairwise
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -22,13 +23,14 @@ from zoneinfo import ZoneInfo
 import tzdata
 
 from hourbell.domain.errors import InvalidInput
+from hourbell.domain.zone_history import at_hand, past_rules
 
 # The system's copy may be of any age: only the pinned package counts. PYTHONTZPATH
 # would come too late for a process that is already running.
 zoneinfo.reset_tzpath(())
 
 TZDB_VERSION: Final[str] = tzdata.IANA_VERSION
-"""Release of the zone database in use, in IANA's form (`2026f`)."""
+"""The present release of the zone database, in IANA's form (`2026f`)."""
 
 FIRST_YEAR: Final = 1970
 LAST_YEAR: Final = 2199
@@ -266,18 +268,22 @@ class ZoneClock:
         return instant.astimezone(self._info).utcoffset() or timedelta()
 
 
-def zone(name: str, *, field: str = "zone") -> ZoneInfo:
-    """Return the IANA zone of that name, from the pinned database.
+def zone(name: str, *, field: str = "zone", release: str = TZDB_VERSION) -> ZoneInfo:
+    """Return the IANA zone of that name, from the pinned database or a past release.
 
     Args:
         name: an IANA name such as `America/New_York`; links are fine, abbreviations
             and offsets such as `+02:00` are not names.
         field: dotted path of the input, for the finding.
+        release: whose rules; see `release_at_hand` for one that is not known.
 
     Raises:
         InvalidInput: code `unknown_zone`, with the nearest name if one is close.
     """
-    found = _zone(name) if len(name) <= _MAX_NAME else None
+    found = None
+    if len(name) <= _MAX_NAME:
+        past = None if release == TZDB_VERSION else _past_zone(name, release)
+        found = past or _zone(name)
     if found is not None:
         return found
     raise InvalidInput.of(
@@ -288,6 +294,20 @@ def zone(name: str, *, field: str = "zone") -> ZoneInfo:
         found=name,
         suggestion=_nearest(name),
     )
+
+
+def has_other_rules(name: str, release: str) -> bool:
+    """Whether a zone's rules under a release are known to be others than today's."""
+    return release != TZDB_VERSION and _past_zone(name, release) is not None
+
+
+def release_at_hand(release: str) -> str:
+    """Return the release by whose rules times of a release are computed.
+
+    That is itself where it is known. For a release older than all known ones it is the
+    oldest of them, for a newer one the present.
+    """
+    return TZDB_VERSION if release == TZDB_VERSION else _at_hand(release)
 
 
 @lru_cache(maxsize=1024)
@@ -368,6 +388,19 @@ def _zone(name: str) -> ZoneInfo | None:
         return None
     # Not ZoneInfo(name): its cache may hold a zone read from the system's copy.
     return ZoneInfo.no_cache(name)
+
+
+@lru_cache(maxsize=256)
+def _at_hand(release: str) -> str:
+    return at_hand(release) or TZDB_VERSION
+
+
+@lru_cache(maxsize=4096)
+def _past_zone(name: str, release: str) -> ZoneInfo | None:
+    """Return a zone whose rules were others under a release than they are today."""
+    known = _at_hand(release)
+    rules = None if known == TZDB_VERSION else past_rules(name, known)
+    return None if rules is None else ZoneInfo.from_file(BytesIO(rules), key=name)
 
 
 @lru_cache(maxsize=1)

@@ -26,7 +26,7 @@ from hourbell.domain.occurrence import occurrence_id as id_of
 from hourbell.domain.policies import RETENTION, WATERMARK_LAG
 from hourbell.domain.rates import Rate, usual_rates
 from hourbell.domain.routing import queue_key
-from hourbell.domain.zones import TZDB_VERSION
+from hourbell.domain.zones import release_at_hand
 from hourbell.usecases.backfill_values import (
     EXPIRED,
     Backfilled,
@@ -330,7 +330,7 @@ class _Work:
             shard=found.key.shard,
             tenant_id=self.schedule.tenant_id,
             sequence=0,
-            tzdb=TZDB_VERSION,
+            tzdb=release_at_hand(time.version.tzdb),
             planned_at=self.now,
         )
         return replace(

@@ -121,7 +121,7 @@ def edit(
     if definition.timing != schedule.definition.timing:
         validate(definition.timing, now)
     edited = replace(labeled, definition=definition)
-    return _succeed(changes, caller, schedule, edited, now, reason)
+    return succeed(changes, caller, schedule, edited, now, reason=reason)
 
 
 def pause(
@@ -224,7 +224,7 @@ def _become(
             schedule, state=state, revision=schedule.revision + 1, updated_at=now
         )
         try:
-            return _succeed(changes, caller, schedule, wanted, now, reason)
+            return succeed(changes, caller, schedule, wanted, now, reason=reason)
         except PreconditionFailed:
             # Another change was first: judge again by what it left.
             continue
@@ -266,15 +266,27 @@ def _overtaken(changes: Changes, schedule: Schedule) -> PreconditionFailed:
     return stale(current.revision)
 
 
-def _succeed(
+def succeed(
     changes: Changes,
     caller: Caller,
     schedule: Schedule,
     wanted: Schedule,
     now: datetime,
+    *,
     reason: str | None,
+    as_of: datetime | None = None,
 ) -> Changed:
     """Make a new version of a schedule, and hand over to it.
+
+    Args:
+        changes: the ports.
+        caller: on whose behalf.
+        schedule: as it was read.
+        wanted: as it shall be, with the next revision.
+        now: the current instant.
+        reason: for the version log.
+        as_of: of a replan: times up to it stay with the version in force. Later ones
+            go by the present release of the zone database.
 
     Raises:
         PreconditionFailed: the stored revision is no longer `schedule`'s.
@@ -284,6 +296,12 @@ def _succeed(
     if schedule.handover:
         finish_handover(changes.plane, schedule.ref, changes.clock)
     change = _succession(changes, caller, schedule, wanted, now, reason)
+    if as_of is not None:
+        change = replace(
+            change,
+            version=replace(change.version, tzdb=TZDB_VERSION),
+            ended=replace(change.ended, ends_at=as_of),
+        )
     group = changes.plane.shard_map.group_of(change.dispatch.shard)
     changes.groups.ensure(group, floor_minute(now) - WATERMARK_LAG)
     if changes.plane.schedules.succeed(change) is not Write.APPLIED:
@@ -307,6 +325,19 @@ def _finish(changes: Changes, change: Succession) -> Changed:
     schedule = replace(change.schedule, handover=False)
     ids = tuple(row.occurrence_id for row in standing)
     return Changed(schedule, already_dispatched=ids)
+
+
+def release_after(current: Version, wanted: Schedule) -> str:
+    """Return the zone database's release for the version after the one in force.
+
+    It is the present one, unless an edit leaves the timing of what is running: then
+    it leaves the times, too. Where two releases are apart today, a time could else be
+    lost, or come twice; moving them is a replan's, which knows of that.
+    """
+    goes_on = current.state is wanted.state is ScheduleState.ACTIVE
+    if goes_on and current.definition.timing == wanted.definition.timing:
+        return current.tzdb
+    return TZDB_VERSION
 
 
 def _succession(
@@ -333,7 +364,7 @@ def _succession(
             name=schedule.name,
             definition=wanted.definition,
             effective_from=None,
-            tzdb=TZDB_VERSION,
+            tzdb=release_after(current, wanted),
             created_at=now,
             created_by=caller.arn,
             source=caller.source,

@@ -23,7 +23,7 @@ from hourbell.domain.instants import floor_minute
 from hourbell.domain.occurrence import Occurrence
 from hourbell.domain.policies import WATERMARK_LAG
 from hourbell.domain.schedule import anchored, next_planned, validate
-from hourbell.domain.zones import TICK, TZDB_VERSION
+from hourbell.domain.zones import TICK, TZDB_VERSION, release_at_hand
 from hourbell.usecases.admission import admission_findings, handler_findings
 from hourbell.usecases.identify import Caller
 from hourbell.usecases.materialize import Plane, advance
@@ -284,10 +284,9 @@ def _first_occurrence(registry: Registry, version: Version) -> Occurrence:
     """Return the row of a version's first time.
 
     Raises:
-        Transient: there is none although the timing was found to fire, or it was
-            created under another release of the zone database.
+        Transient: there is none although the timing was found to fire.
     """
-    planned = next_planned(version.definition.timing, version.created_at, 0)
+    planned = next_planned(version.timing, version.created_at, 0)
     if planned is None:
         raise Transient(f"{version.schedule_id} has no first time")
     instant, sequence = planned
@@ -298,7 +297,7 @@ def _first_occurrence(registry: Registry, version: Version) -> Occurrence:
         shard=registry.plane.shard_map.shard_of(version.schedule_id, instant),
         tenant_id=version.tenant_id,
         sequence=sequence,
-        tzdb=version.tzdb,
+        tzdb=release_at_hand(version.tzdb),
         planned_at=version.created_at,
     )
 

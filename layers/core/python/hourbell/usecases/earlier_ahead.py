@@ -65,7 +65,7 @@ def _keys_ahead(plane: Plane, version: Version, ended: Version) -> list[RowKey]:
     if version.state is not ScheduleState.ACTIVE or start is None or end is None:
         return []
     after = max(start - TICK, ended.ends_at or start)
-    times = upcoming(version.definition.timing, after)
+    times = upcoming(version.timing, after)
     return [
         row_key(
             version.schedule_id,

@@ -155,9 +155,9 @@ def _own_times(
 ) -> Iterator[datetime]:
     """Yield the version's own times in [start, end), the latest first."""
     version = search.version
-    found = previous_time(version.definition.timing, end)
+    found = previous_time(version.timing, end)
     while found is not None and version.owns(found):
         if start is not None and found < start:
             return
         yield found
-        found = previous_time(version.definition.timing, found)
+        found = previous_time(version.timing, found)

@@ -16,7 +16,7 @@ from hourbell.domain.occurrence import (
 )
 from hourbell.domain.policies import RETENTION
 from hourbell.domain.schedule import next_time, previous_time, upcoming
-from hourbell.domain.zones import TICK
+from hourbell.domain.zones import TICK, TZDB_VERSION
 from hourbell.usecases.gaps import Search, covering, told_by
 from hourbell.usecases.ports import Schedules, Timeline
 from hourbell.usecases.shard_ports import ShardMaps
@@ -56,6 +56,7 @@ class Due:
             rows of this age are deleted, else NONE.
         gap: the gap row that covers it.
         reason: why, as the gap row tells it.
+        tzdb: release of the zone database that its version's times are computed by.
     """
 
     occurrence_id: str
@@ -64,6 +65,7 @@ class Due:
     row: Occurrence | None
     gap: Occurrence | None = None
     reason: str | None = None
+    tzdb: str = TZDB_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +76,14 @@ class ScheduleView:
         version: the version in force, or about to be.
         next_run_at: None when nothing more comes, or while it is not ACTIVE.
         latest: up to five times of the latest versions, the latest first.
+        next_tzdb: release of the zone database by which `next_run_at` is computed.
     """
 
     schedule: Schedule
     version: Version
     next_run_at: datetime | None
     latest: tuple[Due, ...]
+    next_tzdb: str = TZDB_VERSION
 
 
 def get_schedule(
@@ -134,11 +138,13 @@ def view_of(library: Library, schedule: Schedule, now: datetime) -> ScheduleView
     if not log or log[0].version != schedule.version:
         raise NotFound
     glances = [_glance(library, version, now) for version in _intervals(log)]
-    nexts = [each.following for each in glances if each.following is not None]
+    nexts = [
+        (each.following, each.tzdb) for each in glances if each.following is not None
+    ]
     latest = [due for each in glances for due in each.latest][:LATEST]
     active = schedule.state is ScheduleState.ACTIVE
-    following = min(nexts) if active and nexts else None
-    return ScheduleView(schedule, log[0], following, tuple(latest))
+    following, tzdb = min(nexts) if active and nexts else (None, log[0].tzdb)
+    return ScheduleView(schedule, log[0], following, tuple(latest), tzdb)
 
 
 def version_log(
@@ -173,6 +179,7 @@ class _Glance:
 
     following: datetime | None
     latest: tuple[Due, ...]
+    tzdb: str
 
 
 def _intervals(log: Sequence[Version]) -> list[Version]:
@@ -216,7 +223,7 @@ def _glance(library: Library, version: Version, now: datetime) -> _Glance:
         _due(version, instant, rows.get(instant), gaps.get(instant), now)
         for instant in shown
     ]
-    return _Glance(following, tuple(latest))
+    return _Glance(following, tuple(latest), version.tzdb)
 
 
 def _is_canceled(row: Occurrence | None) -> bool:
@@ -225,7 +232,7 @@ def _is_canceled(row: Occurrence | None) -> bool:
 
 def _following(version: Version, now: datetime) -> datetime | None:
     after = max(now, _start(version) - TICK)
-    found = next_time(version.definition.timing, after)
+    found = next_time(version.timing, after)
     return found if found is not None and version.owns(found) else None
 
 
@@ -240,7 +247,7 @@ def _past(version: Version, now: datetime) -> list[datetime]:
     if version.effective_to is not None:
         before = min(before, version.effective_to)
     while len(times) < LATEST:
-        found = previous_time(version.definition.timing, before)
+        found = previous_time(version.timing, before)
         if found is None or not version.owns(found):
             break
         times.append(found)
@@ -268,7 +275,7 @@ def _ended(
     version: Version, times: Sequence[datetime], rows: dict[datetime, Occurrence]
 ) -> list[bool]:
     """Tell of each time whether it lies beyond the version's `max_occurrences`."""
-    limit = version.definition.timing.max_occurrences
+    limit = version.timing.max_occurrences
     if limit is None or not times:
         return [False] * len(times)
     newest = _number(version, times, rows, limit)
@@ -291,7 +298,7 @@ def _number(
             return rows[instant].sequence + place
     number = version.base_sequence
     enough = limit + len(times)
-    all_times = upcoming(version.definition.timing, _start(version) - TICK)
+    all_times = upcoming(version.timing, _start(version) - TICK)
     for counted, instant in enumerate(all_times):
         if instant > times[0] or number >= enough:
             return number
@@ -320,4 +327,5 @@ def _due(
         row=row,
         gap=gap if told is not None else None,
         reason=reason,
+        tzdb=version.tzdb,
     )

@@ -29,7 +29,7 @@ from hourbell.domain.occurrence import (
 )
 from hourbell.domain.policies import expires_at
 from hourbell.domain.schedule import next_planned, upcoming
-from hourbell.domain.zones import TICK, TZDB_VERSION
+from hourbell.domain.zones import TICK, release_at_hand
 from hourbell.usecases.earlier_ahead import WAITING, earlier_ahead
 from hourbell.usecases.materialize import Plane, advance, canceling
 from hourbell.usecases.ports import Change, Clock, Write
@@ -231,10 +231,10 @@ def _times_ahead(
     after = max(ended.ends_at, (ended.effective_from or ended.ends_at) - TICK)
     reach = _reach(plane, ended, now)
     try:
-        times = upcoming(ended.definition.timing, after)
+        times = upcoming(ended.timing, after)
         near = tuple(takewhile(lambda instant: instant <= reach, times))
         last = near[-1] if near else after
-        return (*near, *islice(upcoming(ended.definition.timing, last), 1))
+        return (*near, *islice(upcoming(ended.timing, last), 1))
     except InvalidInput:
         return None
 
@@ -311,14 +311,14 @@ def _counted(ended: Version) -> int:
 
     Only `max_occurrences` looks at it, so counting stops there.
     """
-    limit = ended.definition.timing.max_occurrences
+    limit = ended.timing.max_occurrences
     counted = ended.base_sequence
     if limit is None or ended.state is not ScheduleState.ACTIVE:
         return counted
     if ended.effective_from is None or ended.ends_at is None:
         return counted
     try:
-        for instant in upcoming(ended.definition.timing, ended.effective_from - TICK):
+        for instant in upcoming(ended.timing, ended.effective_from - TICK):
             if counted >= limit or instant > ended.ends_at:
                 break
             counted += 1
@@ -329,7 +329,7 @@ def _counted(ended: Version) -> int:
 
 def _goes_on_counting(ended: Version, version: Version) -> bool:
     """Whether `max_occurrences` is the same, so that it counts over the change."""
-    limits = (each.definition.timing.max_occurrences for each in (ended, version))
+    limits = (each.timing.max_occurrences for each in (ended, version))
     return len(set(limits)) == 1
 
 
@@ -356,7 +356,7 @@ def _first(plane: Plane, heir: Version, now: datetime) -> Occurrence | Dispatch 
         return None
     try:
         planned = next_planned(
-            heir.definition.timing, heir.effective_from - TICK, heir.base_sequence
+            heir.timing, heir.effective_from - TICK, heir.base_sequence
         )
     except InvalidInput:
         return None
@@ -370,7 +370,7 @@ def _first(plane: Plane, heir: Version, now: datetime) -> Occurrence | Dispatch 
         shard=plane.shard_map.shard_of(heir.schedule_id, instant),
         tenant_id=heir.tenant_id,
         sequence=sequence,
-        tzdb=TZDB_VERSION,
+        tzdb=release_at_hand(heir.tzdb),
         planned_at=now,
     )
 

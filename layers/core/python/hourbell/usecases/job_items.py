@@ -22,6 +22,7 @@ from hourbell.usecases.create_schedule import (
 )
 from hourbell.usecases.identify import Caller
 from hourbell.usecases.job_ports import JobItem
+from hourbell.usecases.replan_schedule import foresee_replan, replan_schedule
 
 _CHANGES: Final[Mapping[Operation, Callable[..., Changed]]] = {
     Operation.PAUSE: change_schedule.pause,
@@ -64,6 +65,8 @@ def do_item(
         if isinstance(item, NewSchedule):
             request = replace(item, idempotency_key=job.key_of(index))
             return _create(bench.registry, caller, job, index, request, now)
+        if job.operation is Operation.REPLAN:
+            return _replan(bench.changes, caller, job, index, item, now)
         if job.dry_run:
             return _foresee(bench.changes, caller, job, index, item)
         return _change(bench.changes, caller, job, index, item, now)
@@ -127,6 +130,25 @@ def _change(
     changed = done.changed or _did_it(changes, job, done)
     outcome = Outcome.CHANGED if changed else Outcome.UNCHANGED
     return Result(index, outcome, target.schedule_id, done.schedule.name)
+
+
+def _replan(
+    changes: Changes,
+    caller: Caller,
+    job: Job,
+    index: int,
+    target: Target,
+    now: datetime,
+) -> Result:
+    do = foresee_replan if job.dry_run else replan_schedule
+    done = do(changes, caller, target.schedule_id, now)
+    outcomes = (
+        (Outcome.WOULD_NOT_CHANGE, Outcome.WOULD_CHANGE)
+        if job.dry_run
+        else (Outcome.UNCHANGED, Outcome.CHANGED)
+    )
+    outcome, name = outcomes[bool(done.shifts)], done.schedule.name
+    return Result(index, outcome, target.schedule_id, name, shifts=done.shifts)
 
 
 def _did_it(changes: Changes, job: Job, done: Changed) -> bool:

@@ -5,7 +5,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from hourbell.domain.errors import Conflict, InvalidInput, NotFound, Transient
+from hourbell.domain.errors import (
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    NotFound,
+    Transient,
+)
 from hourbell.domain.job import (
     Creator,
     Job,
@@ -177,11 +183,12 @@ def cancel_job(jobs: Jobs, tenant_id: str, job_id: str, now: datetime) -> Job:
 
     Raises:
         NotFound: as `get_job`.
+        Forbidden: the platform started it.
         Conflict: it has ended already (`job_ended`).
         Transient: a store did not answer, or its worker is always first.
     """
     for _ in range(_ATTEMPTS):
-        job = get_job(jobs, tenant_id, job_id)
+        job = _steered(jobs, tenant_id, job_id)
         if job.state is JobState.CANCELED:
             return job
         if not job.is_open:
@@ -200,11 +207,12 @@ def resume_job(office: Office, tenant_id: str, job_id: str, now: datetime) -> Jo
 
     Raises:
         NotFound: as `get_job`.
+        Forbidden: the platform started it.
         Conflict: all of it is done (`job_ended`).
         Transient: a store or queue did not answer; a resume may be repeated.
     """
     for _ in range(_ATTEMPTS):
-        job = get_job(office.jobs, tenant_id, job_id)
+        job = _steered(office.jobs, tenant_id, job_id)
         if job.state is JobState.SUCCEEDED:
             raise _ended(job)
         if job.state is JobState.RUNNING and now - job.updated_at < STALLED:
@@ -222,6 +230,14 @@ def resume_job(office: Office, tenant_id: str, job_id: str, now: datetime) -> Jo
             office.queue.put(job_id)
             return waiting
     raise Transient(f"{job_id} is changed by others all the time")
+
+
+def _steered(jobs: Jobs, tenant_id: str, job_id: str) -> Job:
+    """Return a job that the tenant may stop or resume."""
+    job = get_job(jobs, tenant_id, job_id)
+    if job.operation.is_platforms:
+        raise Forbidden("The platform started this job; it can only be read.")
+    return job
 
 
 def _new_job(caller: Caller, request: NewJob, now: datetime) -> Job:

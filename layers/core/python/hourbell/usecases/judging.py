@@ -31,7 +31,7 @@ from hourbell.domain.policies import (
 )
 from hourbell.domain.schedule import matches, next_planned
 from hourbell.domain.shards import ShardMap
-from hourbell.domain.zones import TICK, TZDB_VERSION
+from hourbell.domain.zones import TICK, release_at_hand
 from hourbell.usecases.ports import Schedules
 from hourbell.usecases.unsent import ending
 from hourbell.usecases.version_reads import stopped_version
@@ -118,12 +118,13 @@ class Case:
 def objection(row: Occurrence, version: Version) -> CancelReason | None:
     """Return why a version does not stand behind a planned row; None when it does.
 
-    A row planned by another release of the zone database is not judged by this one.
+    It is judged by the version's own release of the zone database. A row that was
+    planned by other rules, where those are not at hand, is not judged by these.
     """
     if version.is_stopped or not version.owns(row.scheduled_for):
         return ending(version)
-    same_rules = row.tzdb == TZDB_VERSION
-    if same_rules and not matches(version.definition.timing, row.scheduled_for):
+    same_rules = row.tzdb == release_at_hand(version.tzdb)
+    if same_rules and not matches(version.timing, row.scheduled_for):
         return CancelReason.REPLANNED
     return None
 
@@ -162,7 +163,7 @@ def _canceled_gap(
     if verdict is CancelReason.SUPERSEDED or row.decision is not None or until is None:
         return None
     overdue = Overdue(row.scheduled_for, row.sequence, bench.now, until, until)
-    timing = version.definition.timing
+    timing = version.timing
     try:
         decision = decide(timing, _NOTHING_RUNS, overdue, bench.catch_up_per_minute)
         first = next_planned(timing, row.scheduled_for, row.sequence)
@@ -172,7 +173,7 @@ def _canceled_gap(
     if not decision.count or first is None:
         return None
     return replace(
-        _planned(bench, row, *first),
+        _planned(bench, version, *first),
         state=State.CANCELED,
         reason=verdict,
         finished_at=bench.now,
@@ -189,10 +190,10 @@ def _row_case(
     decision = None
     if is_misfire(row.scheduled_for, bench.now, window):
         decision = _decide(bench, row, version)
-    ahead = next_planned(version.definition.timing, row.scheduled_for, row.sequence)
+    ahead = next_planned(version.timing, row.scheduled_for, row.sequence)
     cursor = None
     if ahead is not None and version.owns(ahead[0]):
-        cursor = _planned(bench, row, *ahead)
+        cursor = _planned(bench, version, *ahead)
         if decision is not None and decision.count:
             cursor = replace(cursor, decision=decision)
     return Case(row, version, verdict, cursor, (), decision, ends=ahead is None)
@@ -214,7 +215,7 @@ def _decide(bench: Bench, row: Occurrence, version: Version) -> Decision:
     )
     definition = version.definition
     return decide(
-        definition.timing, definition.misfire, overdue, bench.catch_up_per_minute
+        version.timing, definition.misfire, overdue, bench.catch_up_per_minute
     )
 
 
@@ -228,19 +229,19 @@ def _gap_case(
     """Judge a gap row: the time after the gap, and what of the gap runs."""
     following, cursor = decision.following, None
     if following is not None and version.owns(following):
-        cursor = _planned(bench, row, following, decision.sequence + 1)
+        cursor = _planned(bench, version, following, decision.sequence + 1)
     # Whether the time before the gap runs too.
     place = int(
         decision.runs_from is not None and decision.runs_from < row.scheduled_for
     )
     itself = int(decision.lets_run(row.scheduled_for))
-    times = decision.run_times(version.definition.timing, row.scheduled_for)
+    times = decision.run_times(version.timing, row.scheduled_for)
     # Those that run are the last ones covered, so their count is known from the end.
     before = decision.sequence - decision.runs + itself
     runs = tuple(
         _running(
             bench,
-            _planned(bench, row, instant, before + number),
+            _planned(bench, version, instant, before + number),
             version,
             decision,
             place + itself + number - 1,
@@ -261,21 +262,21 @@ def row_beyond(bench: Bench, gap: Occurrence, version: Version) -> Occurrence | 
         return None
     if not (version.owns(gap.scheduled_for) and version.owns(decision.following)):
         return None
-    return _planned(bench, gap, decision.following, decision.sequence + 1)
+    return _planned(bench, version, decision.following, decision.sequence + 1)
 
 
 def _planned(
-    bench: Bench, row: Occurrence, instant: datetime, sequence: int
+    bench: Bench, version: Version, instant: datetime, sequence: int
 ) -> Occurrence:
-    """Return a planned row of the same version."""
+    """Return a planned row of a version."""
     return Occurrence(
-        schedule_id=row.schedule_id,
-        version=row.version,
+        schedule_id=version.schedule_id,
+        version=version.version,
         scheduled_for=instant,
-        shard=bench.shard_map.shard_of(row.schedule_id, instant),
-        tenant_id=row.tenant_id,
+        shard=bench.shard_map.shard_of(version.schedule_id, instant),
+        tenant_id=version.tenant_id,
         sequence=sequence,
-        tzdb=TZDB_VERSION,
+        tzdb=release_at_hand(version.tzdb),
         planned_at=bench.now,
     )
 

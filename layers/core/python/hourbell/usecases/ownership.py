@@ -38,7 +38,7 @@ class Stretch:
         Raises:
             InvalidInput: its rules make no sense to this release.
         """
-        times = upcoming(self.version.definition.timing, self.start - TICK)
+        times = upcoming(self.version.timing, self.start - TICK)
         return takewhile(lambda instant: instant < self.end, times)
 
 

@@ -17,7 +17,6 @@ from hourbell.domain.zones import (
     TransitionKind,
     resolve,
     transitions,
-    zone,
 )
 
 MAX_COUNT: Final = 1_000
@@ -114,7 +113,7 @@ def preview_times(
 def _describe(
     timing: Timing, before: datetime, instant: datetime, *, first: bool
 ) -> PreviewTime:
-    local = instant.astimezone(zone(timing.zone))
+    local = instant.astimezone(timing.info)
     wall = local.replace(tzinfo=None)
     expression = parse(timing.expression)
     notes = []
@@ -129,7 +128,7 @@ def _describe(
 
 
 def _twice_notes(timing: Timing, wall: datetime, instant: datetime) -> Iterator[str]:
-    both = resolve(wall, zone(timing.zone), timing.gap, Fold.BOTH)
+    both = resolve(wall, timing.info, timing.gap, Fold.BOTH)
     if len(both) < 2:
         return
     which = "first" if instant == both[0] else "second"
@@ -144,7 +143,7 @@ def _twice_notes(timing: Timing, wall: datetime, instant: datetime) -> Iterator[
 def _transition_notes(
     timing: Timing, expression: Expression, before: datetime, instant: datetime
 ) -> Iterator[str]:
-    crossed = transitions(zone(timing.zone), before, instant)
+    crossed = transitions(timing.info, before, instant)
     plain = 0
     for transition in crossed:
         note = _effect(timing, expression, transition)
@@ -201,7 +200,7 @@ def _exclusion_notes(
     if not timing.exclude:
         return
     bare = replace(timing, exclude=())
-    info = zone(timing.zone)
+    info = timing.info
     dates: list[str] = []
     left_out = next_time(bare, before)
     while left_out is not None and left_out < instant and len(dates) <= _SHOWN:

@@ -7,7 +7,16 @@ from typing import Final
 
 from hourbell.domain.definition import ScheduleState, TenantState
 from hourbell.domain.errors import Permanent, Transient
-from hourbell.domain.job import CHUNK, Job, JobState, Progress, Result, Target, Walk
+from hourbell.domain.job import (
+    CHUNK,
+    Job,
+    JobState,
+    Operation,
+    Progress,
+    Result,
+    Target,
+    Walk,
+)
 from hourbell.usecases.identify import Caller
 from hourbell.usecases.job_items import Bench, do_item, failed_result
 from hourbell.usecases.job_ports import JobItem, JobQueue, Jobs
@@ -264,12 +273,16 @@ def _next_items(shop: Workshop, job: Job) -> tuple[JobItem, ...]:
 
 
 def _walk_on(shop: Workshop, report: JobReport, job: Job, walk: Walk) -> Job | None:
-    """Find the next schedules with the tags, and write them down before any is done.
+    """Find the next schedules that are wanted, and write them down before any is done.
 
     What is canceled is not found a second time, so a page that was not written down
     could not be told of after a crash.
     """
-    wanted = Filter(tags=frozenset(f"{key}:{text}" for key, text in walk.tags.items()))
+    wanted = Filter(
+        # What does not run, a replan leaves as it is.
+        state=ScheduleState.ACTIVE if job.operation is Operation.REPLAN else None,
+        tags=frozenset(f"{key}:{text}" for key, text in walk.tags.items()),
+    )
     schedules = shop.bench.changes.plane.schedules
     page = list_schedules(
         schedules, job.tenant_id, wanted, after=walk.after, limit=CHUNK
@@ -287,10 +300,15 @@ def _walk_on(shop: Workshop, report: JobReport, job: Job, walk: Walk) -> Job | N
 
 
 def _caller(directory: Directory, job: Job) -> Caller | str:
-    """Return the creator as a caller of today, or the code of why it is none."""
+    """Return the creator as a caller of today, or the code of why it is none.
+
+    The platform may act for a suspended tenant, whose schedules go on, too.
+    """
     tenant = directory.find_tenant(job.tenant_id)
     if tenant is None:
         return TENANT_REMOVED
+    if job.operation.is_platforms:
+        return Caller(tenant, job.creator.principal, job.creator.arn, job.source)
     if tenant.state is TenantState.SUSPENDED:
         return TENANT_SUSPENDED
     registered = directory.tenant_of(job.creator.principal)

@@ -25,6 +25,7 @@ from hourbell.usecases.change_schedule import (
     edit,
     find_current,
     refuse_ended,
+    release_after,
 )
 from hourbell.usecases.expected import Expected
 from hourbell.usecases.handover import (
@@ -65,6 +66,7 @@ class Forecast:
         times: the next times of the definition that would be in force.
         canceled: ids of planned occurrences that would be canceled.
         already_dispatched: ids of those that would run all the same.
+        tzdb: release of the zone database by which the times are computed.
         complete: True when no more times come after these.
     """
 
@@ -73,6 +75,7 @@ class Forecast:
     times: tuple[PreviewTime, ...]
     canceled: tuple[str, ...]
     already_dispatched: tuple[str, ...]
+    tzdb: str
 
     @property
     def complete(self) -> bool:
@@ -154,13 +157,14 @@ def foresee_update(
     foreseen = _foreseen(changes, after, now, renewed=renewed)
     heir = foreseen.heir
     since = now if heir.effective_from is None else heir.effective_from - TICK
-    times = preview(wanted.definition.timing, since, SHOWN, counted=heir.base_sequence)
+    times = preview(heir.timing, since, SHOWN, counted=heir.base_sequence)
     return Forecast(
         after,
         changed,
         tuple(times),
         tuple(row.occurrence_id for row in foreseen.canceled),
         tuple(row.occurrence_id for row in foreseen.standing),
+        heir.tzdb,
     )
 
 
@@ -217,7 +221,12 @@ def _foreseen(
     current = _in_force(changes, VersionRef(after.schedule_id, after.version - renewed))
     ended = replace(current, ends_at=now)
     if renewed:
-        heir = replace(current, version=after.version, definition=after.definition)
+        heir = replace(
+            current,
+            version=after.version,
+            definition=after.definition,
+            tzdb=release_after(current, after),
+        )
         return foresee_handover(changes.plane, ended, heir, now)
     counted = counted_until_end(changes.plane, ended, now)
     begins = max(now + TICK, current.effective_from or now)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from datetime import datetime
 from typing import Any, cast
 
 from hourbell.adapters.dynamodb import layout
@@ -14,6 +15,7 @@ from hourbell.adapters.dynamodb.models import (
 )
 from hourbell.domain.definition import NewSchedule, Tracking
 from hourbell.domain.errors import Finding
+from hourbell.domain.instants import format_instant, parse_instant
 from hourbell.domain.job import (
     Creator,
     Job,
@@ -25,6 +27,7 @@ from hourbell.domain.job import (
     Walk,
 )
 from hourbell.domain.misfire import Misfire, MisfirePolicy
+from hourbell.domain.replanning import Shift
 from hourbell.domain.schedule import Timing
 from hourbell.usecases import job_ports
 
@@ -237,6 +240,7 @@ def _result_members(result: Result) -> dict[str, Any]:
         "outcome": result.outcome,
         "schedule_id": result.schedule_id,
         "name": result.name,
+        "shifts": [_shift_members(each) for each in result.shifts],
         "refusal": refusal
         and {
             "status": refusal.status,
@@ -259,4 +263,17 @@ def _result(members: Mapping[str, Any]) -> Result:
         members["schedule_id"],
         members["name"],
         refusal,
+        tuple(map(_shift, members.get("shifts", ()))),
     )
+
+
+def _shift_members(shift: Shift) -> list[str | None]:
+    instants = (shift.before, shift.after)
+    shown = [None if each is None else format_instant(each) for each in instants]
+    return [shift.local.isoformat(), *shown]
+
+
+def _shift(members: Sequence[Any]) -> Shift:
+    local, *instants = members
+    before, after = (each and parse_instant(each, field="shift") for each in instants)
+    return Shift(datetime.fromisoformat(local), before, after)
