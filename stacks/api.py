@@ -39,6 +39,7 @@ ACCESS: Access = {
     ],
     "timeline": [
         "BatchGetItem",
+        "ConditionCheckItem",
         "PartiQLInsert",
         "PartiQLUpdate",
         "PutItem",
@@ -87,6 +88,9 @@ ROUTES = (
     ("GET", "/v1/admin/tenants/{tenant_id}/principals"),
     ("DELETE", "/v1/admin/tenants/{tenant_id}/principals/{principal}"),
     ("PUT", "/v1/admin/tenants/{tenant_id}/principals/{principal}"),
+    ("GET", "/v1/admin/shards"),
+    ("POST", "/v1/admin/shards"),
+    ("POST", "/v1/admin/shards/resume"),
     ("GET", "/v1/admin/parked"),
     ("POST", "/v1/admin/parked/{parked_id}/retry"),
 )

@@ -47,8 +47,10 @@ MATERIALIZER_ACCESS: Access = {
     # Finishing a handover updates versions, and puts the first row of the new one;
     # completing a schedule frees its name.
     "schedules": ["BatchGetItem", "DeleteItem", "GetItem", "UpdateItem"],
+    # While the shard count changes, both places of a row must be free.
     "timeline": [
         "BatchGetItem",
+        "ConditionCheckItem",
         "PartiQLInsert",
         "PartiQLUpdate",
         "PutItem",
@@ -56,7 +58,14 @@ MATERIALIZER_ACCESS: Access = {
         "UpdateItem",
     ],
     # Parked rows are put, put off and deleted.
-    "control": ["BatchGetItem", "DeleteItem", "PutItem", "Query", "UpdateItem"],
+    "control": [
+        "BatchGetItem",
+        "DeleteItem",
+        "GetItem",
+        "PutItem",
+        "Query",
+        "UpdateItem",
+    ],
 }
 # What the API may do to change and create schedules, and no more.
 JOBS_ACCESS: Access = {
@@ -68,11 +77,15 @@ JOBS_ACCESS: Access = {
         "Query",
         "UpdateItem",
     ],
+    # Rows are found by a scan and moved when the shard count changes.
     "timeline": [
         "BatchGetItem",
+        "ConditionCheckItem",
+        "DeleteItem",
         "PartiQLInsert",
         "PartiQLUpdate",
         "PutItem",
+        "Scan",
         "UpdateItem",
     ],
     "control": ["BatchGetItem", "GetItem", "PutItem", "UpdateItem"],
@@ -117,7 +130,8 @@ class SchedulingStack(Stack):
             "tick",
             timeout=TICK_TIMEOUT,
             memory_mb=512,
-            access={},
+            # The shard count of the settings is stored once.
+            access={"control": ["GetItem", "PutItem"]},
             environment={"HOURBELL_WORK_QUEUE_URL": self._queues.work.queue_url},
         )
         allow_send(tick, [self._queues.work])

@@ -16,6 +16,7 @@ from hourbell.api import (
     job_models,
     parked_models,
     preview_answers,
+    shard_models,
     tenant_models,
 )
 
@@ -38,6 +39,8 @@ STATUSES: Final = {
     "handler_exists": 409,
     "tenant_exists": 409,
     "principal_taken": 409,
+    "resharding_under_way": 409,
+    "shards_unchanged": 409,
     "not_provisioned": 409,
     "precondition_failed": 412,
     "body_too_large": 413,
@@ -251,6 +254,21 @@ TENANTS: Final = {
         frozenset({"invalid_principal", "not_found"}),
     ),
 }
+SHARDS: Final = {
+    ("GET", "/v1/admin/shards"): Operation(
+        "shards.get", {200: (shard_models.ShardsAnswer,)}
+    ),
+    ("POST", "/v1/admin/shards"): Operation(
+        "shards.change",
+        {202: (shard_models.ShardsAnswer,)},
+        BODY
+        | {"invalid_timestamp", "too_many_epochs"}
+        | {"resharding_under_way", "shards_unchanged"},
+    ),
+    ("POST", "/v1/admin/shards/resume"): Operation(
+        "shards.resume", {202: (shard_models.ShardsAnswer,)}, UNREAD
+    ),
+}
 PARKED: Final = {
     ("GET", "/v1/admin/parked"): Operation(
         "parked.list", {200: (parked_models.ParkedListAnswer,)}, PAGE
@@ -266,6 +284,7 @@ OPERATIONS: Final[dict[tuple[str, str], Operation]] = {
     **HANDLERS,
     **JOBS,
     **TENANTS,
+    **SHARDS,
     **PARKED,
     ("GET", "/v1/usage"): Operation("usage.get", {200: (tenant_models.UsageAnswer,)}),
 }

@@ -1,7 +1,7 @@
-"""Work at jobs: each SQS message names one job."""
+"""Work at jobs, and move rows to other shards, as each SQS message says."""
 
 from collections import Counter
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
@@ -15,9 +15,11 @@ from aws_lambda_powertools.utilities.batch.types import PartialItemFailureRespon
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from hourbell import bootstrap
-from hourbell.adapters.messages import decode_job
+from hourbell.adapters.messages import decode_job, decode_move
 from hourbell.domain.job import JobState
+from hourbell.usecases.reshard import move
 from hourbell.usecases.run_job import JobReport, run_job
+from hourbell.usecases.shard_ports import MoveOrder
 
 # What the item that is begun last may take, and writing its result down.
 MARGIN = timedelta(seconds=20)
@@ -43,7 +45,7 @@ def handler(
 
 
 def work_at(record: SQSRecord, lambda_context: LambdaContext) -> None:
-    """Work at one job until it is done or the function's time is nearly over.
+    """Work at one order until it is done or the function's time is nearly over.
 
     An item that never gets an answer is refused at last, and stops no other.
 
@@ -51,9 +53,13 @@ def work_at(record: SQSRecord, lambda_context: LambdaContext) -> None:
         Transient: a store or queue did not answer; SQS brings the job again.
     """
     shop = bootstrap.job_ports().workshop
-    job_id = decode_job(record.body)
     remaining = timedelta(milliseconds=lambda_context.get_remaining_time_in_millis())
     deadline = shop.clock.now() + remaining - MARGIN
+    order = decode_move(record.body)
+    if order is not None:
+        _move(order, deadline)
+        return
+    job_id = decode_job(record.body)
     tried = int(record.attributes.approximate_receive_count)
     report = run_job(shop, job_id, deadline=deadline, gives_up=tried >= TRIES)
     _measure(report)
@@ -66,6 +72,21 @@ def work_at(record: SQSRecord, lambda_context: LambdaContext) -> None:
         state=report.state,
         outcomes=dict(outcomes),
         requeued=report.requeued,
+    )
+
+
+def _move(order: MoveOrder, deadline: datetime) -> None:
+    """Go on with moving rows to other shards."""
+    report = move(bootstrap.job_ports().mover, order, deadline=deadline)
+    metrics.add_metric("RowsMoved", MetricUnit.Count, report.moved)
+    logger.info(
+        "moved rows to other shards",
+        since=order.since,
+        round=order.round,
+        segment=order.segment,
+        phase=report.phase,
+        moved=report.moved,
+        left=report.left,
     )
 
 

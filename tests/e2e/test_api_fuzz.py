@@ -8,8 +8,6 @@ from tests.e2e.api_world import ApiWorld
 pytestmark = [pytest.mark.e2e, pytest.mark.engine]
 
 CASES = 300
-# Of the document's routes, all of which must be got through to.
-MOST_UNANSWERED = 3
 
 
 def test_no_answer_is_undocumented(api_world: ApiWorld) -> None:
@@ -22,4 +20,5 @@ def test_no_answer_is_undocumented(api_world: ApiWorld) -> None:
         for route, statuses in tally.routes.items()
         if not any(status < 300 for status in statuses)
     ]
-    assert len(refused) <= MOST_UNANSWERED, report(tally)
+    # Or else the fuzz has not got past the door there.
+    assert not refused, report(tally)

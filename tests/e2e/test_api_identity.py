@@ -36,6 +36,7 @@ UNCOMPARED = {"date", "x-request-id", "x-amzn-requestid", "x-amz-request-id"}
 OWN = 201
 ACCEPTED = 202
 JOBS = "/v1/jobs"
+SHARDS = "/v1/admin/shards"
 PARKED = "/v1/admin/parked"
 
 Route = tuple[str, str]
@@ -153,6 +154,9 @@ CASES = (
     on_tenants("GET", PRINCIPALS),
     on_tenants("PUT", f"{PRINCIPALS}/{{principal}}"),
     on_tenants("DELETE", f"{PRINCIPALS}/{{principal}}"),
+    Case(("GET", SHARDS), "tenant", 403),
+    Case(("POST", SHARDS), "tenant", 403, body={"shards": 64}),
+    Case(("POST", f"{SHARDS}/resume"), "tenant", 403),
     Case(("GET", PARKED), "tenant", 403, f"{PARKED}?tenant_id={{it}}"),
     Case(("POST", f"{PARKED}/{{parked_id}}/retry"), "tenant", 403),
 )

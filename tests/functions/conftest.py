@@ -13,12 +13,18 @@ from aws_lambda_powertools import Logger
 from hourbell import bootstrap
 from hourbell.adapters.memory import MemoryWorkQueue
 from hourbell.adapters.memory.probe import MemoryQueueProbe
+from hourbell.adapters.memory.shards import (
+    MemoryEpochBook,
+    MemoryMoveQueue,
+    MemoryRelocation,
+)
 from hourbell.domain.definition import Handler, Tenant, TenantState, Tier
 from hourbell.domain.queue_arn import QueueArn
 from hourbell.usecases.create_schedule import Registry
 from hourbell.usecases.get_schedule import Library
 from hourbell.usecases.handlers import QueueOffer, Switchboard
 from hourbell.usecases.parked import Yard
+from hourbell.usecases.reshard import Mover
 from hourbell.usecases.tenants import Registrar
 
 from tests.functions.contract import check_answer
@@ -114,6 +120,11 @@ def work_queue() -> MemoryWorkQueue:
 
 
 @pytest.fixture
+def move_queue() -> MemoryMoveQueue:
+    return MemoryMoveQueue()
+
+
+@pytest.fixture
 def probe() -> MemoryQueueProbe:
     """Where test messages go; without answers no queue exists."""
     return MemoryQueueProbe()
@@ -123,11 +134,20 @@ def probe() -> MemoryQueueProbe:
 def ports(
     world: World,
     work_queue: MemoryWorkQueue,
+    move_queue: MemoryMoveQueue,
     probe: MemoryQueueProbe,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Let bootstrap choose the adapters in memory."""
     plane = world.plane
+    mover = Mover(
+        MemoryEpochBook(world.store),
+        world.groups,
+        MemoryRelocation(world.store),
+        move_queue,
+        world.clock,
+        world.shard_map,
+    )
     factories = {
         "api_ports": bootstrap.ApiPorts(
             directory=world.directory,
@@ -137,11 +157,14 @@ def ports(
             registrar=Registrar(world.directory, OPERATORS),
             switchboard=Switchboard(world.directory, probe, world.ids, OFFER),
             office=world.office,
+            mover=mover,
             yard=Yard(world.parking, plane),
             clock=world.clock,
         ),
-        "job_ports": bootstrap.JobPorts(world.workshop),
-        "tick_ports": bootstrap.TickPorts(work_queue, world.shard_map, world.clock),
+        "job_ports": bootstrap.JobPorts(world.workshop, mover),
+        "tick_ports": bootstrap.TickPorts(
+            work_queue, mover.book, world.shard_map, world.clock
+        ),
         "materializer_ports": world.scanner,
         "relay_ports": bootstrap.RelayPorts(world.outbox, world.sweep_queue),
     }

@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 import pytest
 from hourbell import bootstrap
+from hourbell.settings import SettingsError
 
 from tests.functions.conftest import Api, Log, measured
 from tests.functions.events import ANN, BOB, REQUEST_ID, Context, api_event
@@ -284,7 +285,7 @@ def test_a_broken_environment_is_a_500(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken() -> Any:
-        raise bootstrap.SettingsError(["HOURBELL_TABLE_TIMELINE is not set"])
+        raise SettingsError(["HOURBELL_TABLE_TIMELINE is not set"])
 
     monkeypatch.setattr(bootstrap, "api_ports", broken)
     answer = api.call("POST", PATH, BELL)

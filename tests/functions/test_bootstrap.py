@@ -8,17 +8,19 @@ import pytest
 from hourbell.adapters.dynamodb.timeline import DynamoTimeline
 from hourbell.adapters.sqs import SqsDeliveryQueues, SqsSweepQueue, SqsWorkQueue
 from hourbell.bootstrap import (
-    Environment,
-    SettingsError,
     api_ports,
     job_ports,
     materializer_ports,
-    read_settings,
-    read_shard_map,
     relay_ports,
     tick_ports,
 )
 from hourbell.domain.shards import ShardMap
+from hourbell.settings import (
+    Environment,
+    SettingsError,
+    read_settings,
+    read_shard_map,
+)
 
 TABLES = {
     "HOURBELL_TABLE_SCHEDULES": "x-schedules",

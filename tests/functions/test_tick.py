@@ -1,11 +1,13 @@
 """The tick's handler."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hourbell import bootstrap
 from hourbell.adapters.memory import MemoryWorkQueue
 from hourbell.domain.errors import Transient
+from hourbell.domain.shards import ShardMap
 from hourbell.usecases.ports import GroupWork
 
 from functions.tick.handler import handler
@@ -21,7 +23,7 @@ def test_every_group_is_ordered_once(
     assert work_queue.messages == [GroupWork(0, START), GroupWork(1, START)]
     assert [line["message"] for line in log.lines] == ["ordered"]
     assert measured(capsys.readouterr().out) == {
-        (): {"GroupsOrdered": [2.0], "Ticks": [1.0]}
+        (): {"GroupsOrdered": [2.0], "ShardSettingsIgnored": [0.0], "Ticks": [1.0]}
     }
 
 
@@ -33,10 +35,30 @@ def test_a_queue_that_fails_makes_the_rule_try_again(
             raise Transient
 
     ports = bootstrap.tick_ports()
-    failing = bootstrap.TickPorts(Full(), ports.shard_map, ports.clock)
+    failing = replace(ports, work_queue=Full())
     monkeypatch.setattr(bootstrap, "tick_ports", lambda: failing)
     with pytest.raises(Transient):
         handler(sample("rule"), Context())
+
+
+def test_settings_that_were_changed_later_change_nothing_and_are_told(
+    work_queue: MemoryWorkQueue,
+    log: Log,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    handler(sample("rule"), Context())
+    ports = replace(bootstrap.tick_ports(), initial=ShardMap.constant(64, 8))
+    monkeypatch.setattr(bootstrap, "tick_ports", lambda: ports)
+    work_queue.messages.clear()
+    log.clear()
+    capsys.readouterr()
+    assert handler(sample("rule"), Context()) == {"groups": 2}
+    assert [message.group for message in work_queue.messages] == [0, 1]
+    warning, _ = log.lines
+    assert (warning["level"], warning["settings"]) == ("WARNING", 64)
+    assert (warning["first"], warning["present"]) == (4, 4)
+    assert measured(capsys.readouterr().out)[()]["ShardSettingsIgnored"] == [1.0]
 
 
 def test_the_answer_is_json() -> None:

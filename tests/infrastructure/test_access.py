@@ -23,7 +23,7 @@ DYNAMODB = {
         },
         {
             *("BatchGetItem", "PartiQLInsert", "PartiQLUpdate", "PutItem"),
-            "UpdateItem",
+            *("ConditionCheckItem", "UpdateItem"),
         },
         {"BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"},
     ),
@@ -31,7 +31,7 @@ DYNAMODB = {
         {"BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"},
         {
             *("BatchGetItem", "PartiQLInsert", "PartiQLUpdate", "PutItem"),
-            "UpdateItem",
+            *("ConditionCheckItem", "DeleteItem", "Scan", "UpdateItem"),
         },
         {"BatchGetItem", "GetItem", "PutItem", "UpdateItem"},
     ),
@@ -39,12 +39,12 @@ DYNAMODB = {
         {"BatchGetItem", "DeleteItem", "GetItem", "UpdateItem"},
         {
             *("BatchGetItem", "PartiQLInsert", "PartiQLUpdate", "PutItem"),
-            *("Query", "UpdateItem"),
+            *("ConditionCheckItem", "Query", "UpdateItem"),
         },
-        {"BatchGetItem", "DeleteItem", "PutItem", "Query", "UpdateItem"},
+        {"BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"},
     ),
     "relay": ({"BatchGetItem"}, {"BatchGetItem", "PartiQLUpdate"}, set()),
-    "tick": (set(), set(), set()),
+    "tick": (set(), set(), {"GetItem", "PutItem"}),
 }
 SENDS = {
     "api": {"jobs"},

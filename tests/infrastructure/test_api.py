@@ -45,6 +45,9 @@ ROUTES = {
     ("GET", "/v1/admin/tenants/{tenant_id}/principals"),
     ("PUT", "/v1/admin/tenants/{tenant_id}/principals/{principal}"),
     ("DELETE", "/v1/admin/tenants/{tenant_id}/principals/{principal}"),
+    ("GET", "/v1/admin/shards"),
+    ("POST", "/v1/admin/shards"),
+    ("POST", "/v1/admin/shards/resume"),
     ("GET", "/v1/admin/parked"),
     ("POST", "/v1/admin/parked/{parked_id}/retry"),
 }
@@ -55,6 +58,7 @@ BODILESS = {
     ("POST", "/v1/schedules/{schedule_id}/run"),
     ("POST", "/v1/jobs/{job_id}/cancel"),
     ("POST", "/v1/jobs/{job_id}/resume"),
+    ("POST", "/v1/admin/shards/resume"),
     ("PUT", "/v1/admin/tenants/{tenant_id}/principals/{principal}"),
     ("POST", "/v1/admin/parked/{parked_id}/retry"),
 }

@@ -5,22 +5,25 @@ Each factory makes the ports of one function, once per process. A fault of the
 environment is told when a factory is first asked, with all that is missing or wrong.
 """
 
-import json
-import os
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from hourbell.domain.shards import ShardMap
+from hourbell.settings import (
+    Settings,
+    read,
+    read_operators,
+    read_queue_offer,
+    read_settings,
+)
 
 if TYPE_CHECKING:
     from hourbell.adapters.dynamodb.client import Database
     from hourbell.usecases.change_schedule import Changes
     from hourbell.usecases.create_schedule import Registry
     from hourbell.usecases.get_schedule import Library
-    from hourbell.usecases.handlers import QueueOffer, Switchboard
+    from hourbell.usecases.handlers import Switchboard
     from hourbell.usecases.jobs import Office
     from hourbell.usecases.materialize import Plane
     from hourbell.usecases.parked import Yard
@@ -28,150 +31,15 @@ if TYPE_CHECKING:
         Clock,
         Directory,
         SweepQueue,
+        Timeline,
         WorkQueue,
     )
     from hourbell.usecases.relay import Outbox
+    from hourbell.usecases.reshard import Mover
     from hourbell.usecases.run_job import Workshop
     from hourbell.usecases.scan import Scanner
+    from hourbell.usecases.shard_ports import EpochBook, ShardMaps
     from hourbell.usecases.tenants import Registrar
-
-T = TypeVar("T")
-
-MAX_SHARDS = 4096
-MAX_HORIZON_SECONDS = 900
-
-
-class SettingsError(Exception):
-    """The environment lacks a variable or has one that makes no sense."""
-
-    def __init__(self, faults: list[str]) -> None:
-        super().__init__("; ".join(faults))
-        self.faults = faults
-
-
-class Environment:
-    """Reads variables and remembers what is wrong with them."""
-
-    def __init__(self, variables: Mapping[str, str]) -> None:
-        self._variables = variables
-        self.faults: list[str] = []
-
-    def text(self, name: str) -> str:
-        """Return a mandatory variable."""
-        value = self._variables.get(name, "")
-        if not value:
-            self.faults.append(f"{name} is not set")
-        return value
-
-    def number(self, name: str, default: int, low: int, high: int) -> int:
-        """Return a whole number between two bounds."""
-        text = self._variables.get(name, "") or str(default)
-        if text.isascii() and text.isdecimal() and low <= int(text) <= high:
-            return int(text)
-        self.faults.append(f"{name} must be {low} to {high}, found {text!r}")
-        return default
-
-    def texts(self, name: str) -> dict[str, str]:
-        """Return a JSON object of strings."""
-        text = self.text(name)
-        try:
-            members = json.loads(text or "{}")
-        except ValueError:
-            members = None
-        if isinstance(members, dict) and all(
-            isinstance(value, str) for value in members.values()
-        ):
-            return members
-        self.faults.append(f"{name} must be a JSON object of strings")
-        return {}
-
-    def words(self, name: str) -> tuple[str, ...]:
-        """Return a JSON array of strings; empty when it is not set."""
-        text = self._variables.get(name, "") or "[]"
-        try:
-            words = json.loads(text)
-        except ValueError:
-            words = None
-        if isinstance(words, list) and all(isinstance(each, str) for each in words):
-            return tuple(words)
-        self.faults.append(f"{name} must be a JSON array of strings")
-        return ()
-
-    def finish(self) -> None:
-        """Raise what was wrong, if anything was."""
-        if self.faults:
-            raise SettingsError(self.faults)
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Where the tables are and how the timeline is divided.
-
-    Attributes:
-        schedules: physical name of the table, as are `timeline` and `control`.
-        horizon: how far ahead of now occurrences are materialized.
-    """
-
-    schedules: str
-    timeline: str
-    control: str
-    shard_map: ShardMap
-    horizon: timedelta
-
-
-def read_settings(environment: Environment) -> Settings:
-    """Read what the functions with tables have in common."""
-    horizon = environment.number(
-        "HOURBELL_HORIZON_SECONDS", 180, 60, MAX_HORIZON_SECONDS
-    )
-    return Settings(
-        schedules=environment.text("HOURBELL_TABLE_SCHEDULES"),
-        timeline=environment.text("HOURBELL_TABLE_TIMELINE"),
-        control=environment.text("HOURBELL_TABLE_CONTROL"),
-        shard_map=read_shard_map(environment),
-        horizon=timedelta(seconds=horizon),
-    )
-
-
-def read_shard_map(environment: Environment) -> ShardMap:
-    """Read the shard count and the number of groups."""
-    shards = environment.number("HOURBELL_SHARDS", 16, 1, MAX_SHARDS)
-    groups = environment.number("HOURBELL_SHARD_GROUPS", min(4, shards), 1, shards)
-    return ShardMap.constant(shards, groups)
-
-
-def read_operators(environment: Environment) -> frozenset[str]:
-    """Read the principals of the platform role, normalized."""
-    from hourbell.domain.errors import InvalidInput
-    from hourbell.usecases.identify import registered_form
-
-    name = "HOURBELL_PLATFORM_PRINCIPALS"
-    found = set()
-    for word in environment.words(name):
-        try:
-            found.add(registered_form(word))
-        except InvalidInput as error:
-            environment.faults.append(f"{name}: {word!r}: {error.message}")
-    return frozenset(found)
-
-
-def read_queue_offer(environment: Environment) -> "QueueOffer":
-    """Read which queues besides the shared ones handlers may have."""
-    from hourbell.domain.errors import InvalidInput
-    from hourbell.domain.queue_arn import QueueArn
-    from hourbell.usecases.handlers import QueueOffer
-
-    name = "HOURBELL_QUEUE_ARN_BASE"
-    text, own = environment.text(name), None
-    try:
-        own = QueueArn.parse(text) if text else None
-    except InvalidInput as error:
-        environment.faults.append(f"{name}: {error.message}")
-    return QueueOffer(
-        own,
-        frozenset(environment.words("HOURBELL_DEDICATED_TENANTS")),
-        environment.words("HOURBELL_EXTERNAL_QUEUE_ARNS"),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +53,7 @@ class ApiPorts:
     registrar: "Registrar"
     switchboard: "Switchboard"
     office: "Office"
+    mover: "Mover"
     yard: "Yard"
     clock: "Clock"
 
@@ -196,10 +65,15 @@ class ApiPorts:
 
 @dataclass(frozen=True, slots=True)
 class TickPorts:
-    """What the tick needs."""
+    """What the tick needs.
+
+    Attributes:
+        initial: the map of the settings, which holds until a list is stored.
+    """
 
     work_queue: "WorkQueue"
-    shard_map: ShardMap
+    book: "EpochBook"
+    initial: ShardMap
     clock: "Clock"
 
 
@@ -213,9 +87,10 @@ class RelayPorts:
 
 @dataclass(frozen=True, slots=True)
 class JobPorts:
-    """What working at jobs needs."""
+    """What working at jobs, and moving rows to other shards, needs."""
 
     workshop: "Workshop"
+    mover: "Mover"
 
 
 # Imports stand inside the factories below: a cold start pays only for the adapters
@@ -242,7 +117,7 @@ def api_ports() -> ApiPorts:
     from hourbell.usecases.parked import Yard
     from hourbell.usecases.tenants import Registrar
 
-    settings, operators, offer, jobs_url = _read(
+    settings, operators, offer, jobs_url = read(
         lambda environment: (
             read_settings(environment),
             read_operators(environment),
@@ -256,13 +131,14 @@ def api_ports() -> ApiPorts:
         directory=plane.directory,
         registry=Registry(plane, groups, ids),
         changes=Changes(plane, groups, clock),
-        library=Library(plane.schedules, plane.timeline, plane.shard_map),
+        library=Library(plane.schedules, plane.timeline, plane.shards),
         registrar=Registrar(plane.directory, operators),
         # Its clients open when a queue is registered, and not at a cold start.
         switchboard=Switchboard(
             plane.directory, sqs.SqsQueueProbe(sqs.SqsRegions()), ids, offer
         ),
         office=Office(DynamoJobs(database), sqs.SqsJobQueue(None, jobs_url)),
+        mover=_mover(settings, database, clock, jobs_url),
         yard=Yard(DynamoParking(database), plane),
         clock=clock,
     )
@@ -276,14 +152,20 @@ def tick_ports() -> TickPorts:
         SettingsError: the environment lacks something.
     """
     from hourbell.adapters import sqs
+    from hourbell.adapters.dynamodb.epochs import DynamoEpochBook
 
-    url, shard_map = _read(
+    settings, url = read(
         lambda environment: (
+            read_settings(environment),
             environment.text("HOURBELL_WORK_QUEUE_URL"),
-            read_shard_map(environment),
         )
     )
-    return TickPorts(sqs.SqsWorkQueue(sqs.connect(), url), shard_map, _clock())
+    return TickPorts(
+        sqs.SqsWorkQueue(sqs.connect(), url),
+        DynamoEpochBook(_database(settings)),
+        settings.shard_map,
+        _clock(),
+    )
 
 
 @cache
@@ -298,7 +180,7 @@ def materializer_ports() -> "Scanner":
     from hourbell.adapters.dynamodb.parking import DynamoParking
     from hourbell.usecases.scan import Scanner
 
-    settings, sweep_url, work_url = _read(
+    settings, sweep_url, work_url = read(
         lambda environment: (
             read_settings(environment),
             environment.text("HOURBELL_SWEEP_QUEUE_URL"),
@@ -328,7 +210,7 @@ def relay_ports() -> RelayPorts:
     from hourbell.adapters.dynamodb.timeline import DynamoTimeline
     from hourbell.usecases.relay import Outbox
 
-    settings, urls, sweep_url = _read(
+    settings, urls, sweep_url = read(
         lambda environment: (
             read_settings(environment),
             environment.texts("HOURBELL_QUEUE_URLS"),
@@ -361,7 +243,7 @@ def job_ports() -> JobPorts:
     from hourbell.usecases.job_items import Bench
     from hourbell.usecases.run_job import Workshop
 
-    settings, url = _read(
+    settings, url = read(
         lambda environment: (
             read_settings(environment),
             environment.text("HOURBELL_JOBS_QUEUE_URL"),
@@ -378,20 +260,9 @@ def job_ports() -> JobPorts:
                 Registry(plane, groups, SecretIds()), Changes(plane, groups, clock)
             ),
             clock=clock,
-        )
+        ),
+        _mover(settings, database, clock, url),
     )
-
-
-def _read(read: Callable[[Environment], T]) -> T:
-    """Read settings from the process's environment.
-
-    Raises:
-        SettingsError: with all that is missing or wrong.
-    """
-    environment = Environment(os.environ)
-    settings = read(environment)
-    environment.finish()
-    return settings
 
 
 def _clock() -> "Clock":
@@ -412,15 +283,48 @@ def _plane(settings: Settings, database: "Database", clock: "Clock") -> "Plane":
     from hourbell.adapters.dynamodb.loads import DynamoLoads
     from hourbell.adapters.dynamodb.rates import DynamoRates
     from hourbell.adapters.dynamodb.schedules import DynamoSchedules
-    from hourbell.adapters.dynamodb.timeline import DynamoTimeline
     from hourbell.usecases.materialize import Plane
 
+    shards = _shards(settings, database, clock)
     return Plane(
         schedules=DynamoSchedules(database),
-        timeline=DynamoTimeline(database),
+        timeline=_timeline(database, shards),
         directory=DynamoDirectory(database, clock),
-        shard_map=settings.shard_map,
+        shards=shards,
         horizon=settings.horizon,
         loads=DynamoLoads(database),
         rates=DynamoRates(database),
+    )
+
+
+def _shards(settings: Settings, database: "Database", clock: "Clock") -> "ShardMaps":
+    from hourbell.adapters.dynamodb.epochs import DynamoEpochBook, DynamoShardMaps
+
+    return DynamoShardMaps(DynamoEpochBook(database), settings.shard_map, clock)
+
+
+def _timeline(database: "Database", shards: "ShardMaps") -> "Timeline":
+    from hourbell.adapters.dynamodb.relocation import DynamoRelocation
+    from hourbell.adapters.dynamodb.timeline import DynamoTimeline
+    from hourbell.usecases.twins import TwinTimeline
+
+    return TwinTimeline(DynamoTimeline(database), shards, DynamoRelocation(database))
+
+
+def _mover(
+    settings: Settings, database: "Database", clock: "Clock", jobs_url: str
+) -> "Mover":
+    from hourbell.adapters import sqs
+    from hourbell.adapters.dynamodb.epochs import DynamoEpochBook
+    from hourbell.adapters.dynamodb.groups import DynamoShardGroups
+    from hourbell.adapters.dynamodb.relocation import DynamoRelocation
+    from hourbell.usecases.reshard import Mover
+
+    return Mover(
+        DynamoEpochBook(database),
+        DynamoShardGroups(database),
+        DynamoRelocation(database),
+        sqs.SqsMoveQueue(None, jobs_url),
+        clock,
+        settings.shard_map,
     )

@@ -13,9 +13,13 @@ from hourbell.domain.instants import format_instant, parse_instant
 from hourbell.domain.job import is_job_id
 from hourbell.domain.occurrence import RowKey
 from hourbell.usecases.ports import GroupWork
+from hourbell.usecases.shard_ports import MoveOrder
 
 SCHEMA: Final = 1
 _READABLE: Final = frozenset({SCHEMA, SCHEMA - 1})
+
+MOVE: Final = "move"
+"""What tells the order to move rows from others of the jobs' queue."""
 
 MAX_KEYS: Final = 50
 """Keys in one message of the sweep queue."""
@@ -76,6 +80,40 @@ def decode_job(text: str) -> str:
     if not isinstance(job_id, str) or not is_job_id(job_id):
         raise _unreadable()
     return job_id
+
+
+def encode_move(order: MoveOrder) -> str:
+    """Write the order to move rows of an epoch."""
+    return _write(
+        {
+            MOVE: {
+                "since": format_instant(order.since),
+                "round": order.round,
+                "segment": order.segment,
+                "after": order.after,
+            }
+        }
+    )
+
+
+def decode_move(text: str) -> MoveOrder | None:
+    """Read the order to move rows of an epoch; None when it is another order.
+
+    Raises:
+        Permanent: the text is no message of this code.
+    """
+    members = _read(text).get(MOVE)
+    if members is None:
+        return None
+    try:
+        return MoveOrder(
+            parse_instant(members["since"], field="since"),
+            int(members["round"]),
+            int(members["segment"]),
+            members["after"],
+        )
+    except (InvalidInput, KeyError, TypeError, ValueError) as error:
+        raise _unreadable() from error
 
 
 def _write(members: dict[str, Any]) -> str:

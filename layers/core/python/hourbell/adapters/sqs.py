@@ -2,6 +2,8 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
 from boto3.session import Session
@@ -16,6 +18,7 @@ from hourbell.adapters.messages import (
     decode_work,
     encode_job,
     encode_keys,
+    encode_move,
     encode_work,
 )
 from hourbell.adapters.sdk_errors import (
@@ -28,8 +31,10 @@ from hourbell.adapters.sdk_errors import (
 from hourbell.domain.errors import InvalidInput, Transient
 from hourbell.domain.occurrence import RowKey
 from hourbell.domain.packing import MAX_ENTRIES
+from hourbell.domain.policies import MAX_DELAY_SECONDS
 from hourbell.domain.queue_arn import QueueArn
 from hourbell.usecases.ports import Entry, GroupWork, Probe, Sent
+from hourbell.usecases.shard_ports import MoveOrder
 
 if TYPE_CHECKING:
     from types_boto3_sqs.client import SQSClient
@@ -39,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SqsDeliveryQueues",
     "SqsJobQueue",
+    "SqsMoveQueue",
     "SqsQueueProbe",
     "SqsRegions",
     "SqsSweepQueue",
@@ -307,13 +313,42 @@ class SqsJobQueue:
         sender.send([encode_job(job_id)])
 
 
+class SqsMoveQueue:
+    """The `MoveQueue` port, on the queue of the jobs."""
+
+    def __init__(
+        self,
+        client: "SQSClient | None",
+        url: str,
+        backoff: Backoff | None = None,
+    ) -> None:
+        """Make the adapter; the arguments are those of `SqsJobQueue`."""
+        self._client = client
+        self._url = url
+        self._backoff = backoff or Backoff()
+
+    def put(self, orders: Sequence[MoveOrder], *, delay: timedelta) -> None:
+        """Enqueue orders that come after a delay, rounded up to whole seconds."""
+        self._client = self._client or connect()
+        seconds = min(MAX_DELAY_SECONDS, ceil(max(0.0, delay.total_seconds())))
+        sender = _BodySender(self._client, self._url, self._backoff, seconds)
+        sender.send(list(map(encode_move, orders)))
+
+
 class _BodySender:
     """Sends bodies until all are accepted."""
 
-    def __init__(self, client: "SQSClient", url: str, backoff: Backoff) -> None:
+    def __init__(
+        self,
+        client: "SQSClient",
+        url: str,
+        backoff: Backoff,
+        delay_seconds: int = 0,
+    ) -> None:
         self._client = client
         self._url = url
         self._backoff = backoff
+        self._delay = {"DelaySeconds": delay_seconds} if delay_seconds else {}
 
     def send(self, bodies: Sequence[str]) -> None:
         for part in chunks(bodies, MAX_ENTRIES):
@@ -328,7 +363,8 @@ class _BodySender:
     def _once(self, bodies: list[str]) -> list[str]:
         """Return those of the bodies that were not accepted."""
         requests: Any = [
-            {"Id": str(index), "MessageBody": body} for index, body in enumerate(bodies)
+            {"Id": str(index), "MessageBody": body, **self._delay}
+            for index, body in enumerate(bodies)
         ]
         try:
             answer = self._client.send_message_batch(

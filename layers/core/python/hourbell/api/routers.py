@@ -10,6 +10,7 @@ from hourbell.api import (
     parked_routes,
     schedule_change_routes,
     schedule_routes,
+    shard_routes,
     tenant_routes,
     usage_routes,
 )
@@ -21,5 +22,6 @@ ROUTERS: Final[tuple[Router, ...]] = (
     handler_routes.router,
     usage_routes.router,
     tenant_routes.router,
+    shard_routes.router,
     parked_routes.router,
 )

@@ -37,6 +37,7 @@ ENTRIES: Final = {
     "schedules": Entry(
         "hourbell.cli.schedules", "Create, change, run and list schedules."
     ),
+    "shards": Entry("hourbell.cli.shards", "Show and change the timeline's shards."),
     "tenants": Entry(
         "hourbell.cli.tenants", "Administer tenants, as the platform role."
     ),

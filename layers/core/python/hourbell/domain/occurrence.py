@@ -182,6 +182,11 @@ class RowKey:
         """The partition key, `<bucket>#<shard>`."""
         return partition_of(self.bucket, self.shard)
 
+    @property
+    def schedule_id(self) -> str:
+        """Whose row it is."""
+        return self.sort.split("#", 2)[1]
+
     @classmethod
     def parse(cls, partition: str, sort: str) -> "RowKey":
         """Read the key back from its two stored strings.

@@ -14,6 +14,12 @@ RETENTION = timedelta(days=15)
 # bucket that ended this long ago gets no new row.
 WATERMARK_LAG = timedelta(minutes=2)
 
+# How old what a process knows of the shard counts may be.
+EPOCH_AGE = timedelta(seconds=30)
+
+# After so long no process acts by what it knew before a change of the shard counts.
+EPOCH_LAG = WATERMARK_LAG + EPOCH_AGE
+
 # How old a bucket is when it is looked at once more: what a paused process or a wrong
 # clock wrote behind the watermark is found then.
 SECOND_LOOK = timedelta(minutes=20)

@@ -379,7 +379,8 @@ class _Work:
             requested_by=self.caller.arn,
             reason=self.request.reason,
         )
-        return plane.schedules.record_backfill(record, row, dispatch)
+        twin = plane.shard_map.twin(row.key)
+        return plane.schedules.record_backfill(record, row, dispatch, twin=twin)
 
     def _release(self) -> None:
         """Release what is due first, so that it need not wait for a pass."""

@@ -16,10 +16,10 @@ from hourbell.domain.occurrence import (
 )
 from hourbell.domain.policies import RETENTION
 from hourbell.domain.schedule import next_time, previous_time, upcoming
-from hourbell.domain.shards import ShardMap
 from hourbell.domain.zones import TICK
 from hourbell.usecases.gaps import Search, covering, told_by
 from hourbell.usecases.ports import Schedules, Timeline
+from hourbell.usecases.shard_ports import ShardMaps
 
 LATEST = 5
 
@@ -43,7 +43,7 @@ class Library:
 
     schedules: Schedules
     timeline: Timeline
-    shard_map: ShardMap
+    shards: ShardMaps
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,7 @@ def _rows(
             version.schedule_id,
             version.version,
             instant,
-            library.shard_map.shard_of(version.schedule_id, instant),
+            library.shards.current().shard_of(version.schedule_id, instant),
         )
         for instant in times
     ]

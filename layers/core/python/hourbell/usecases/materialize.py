@@ -38,6 +38,7 @@ from hourbell.usecases.pacing import Paced, pace_cases
 from hourbell.usecases.ports import Change, Directory, Schedules, Timeline, Write
 from hourbell.usecases.rate_port import Rates
 from hourbell.usecases.routes import Routes
+from hourbell.usecases.shard_ports import ShardMaps
 from hourbell.usecases.tally import Tally, trouble_of, troubled
 from hourbell.usecases.turns import Turns
 from hourbell.usecases.version_reads import read_versions
@@ -49,6 +50,7 @@ class Plane:
     """What materializing needs.
 
     Attributes:
+        shards: tells where rows lie; asked anew for each, as it may change.
         horizon: how far ahead of now occurrences are materialized.
         loads: the statistic that passes add to and dry runs read.
     """
@@ -56,10 +58,15 @@ class Plane:
     schedules: Schedules
     timeline: Timeline
     directory: Directory
-    shard_map: ShardMap
+    shards: ShardMaps
     horizon: timedelta
     loads: Loads
     rates: Rates
+
+    @property
+    def shard_map(self) -> ShardMap:
+        """The shard count of every bucket, as it is known now."""
+        return self.shards.current()
 
 
 def advance(

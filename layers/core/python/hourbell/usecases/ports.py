@@ -171,14 +171,25 @@ class Schedules(Protocol):
         ...
 
     def record_backfill(
-        self, backfill: Backfill, row: Occurrence, release: Dispatch
+        self,
+        backfill: Backfill,
+        row: Occurrence,
+        release: Dispatch,
+        *,
+        twin: RowKey | None = None,
     ) -> Write:
         """Store a backfilled time, its row and its dispatch row in one transaction.
 
+        Args:
+            backfill: the time.
+            row: its row.
+            release: its dispatch row.
+            twin: where else the row may lie, while its shard count changes.
+
         Returns:
             APPLIED; EXISTS when the time was backfilled before, under whatever
-            version, or has a row; LOST when the schedule is canceled or gone.
-            Except for APPLIED nothing is stored.
+            version, or has a row in either place; LOST when the schedule is canceled
+            or gone. Except for APPLIED nothing is stored.
         """
         ...
 

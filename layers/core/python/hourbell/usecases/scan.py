@@ -150,7 +150,7 @@ def _reported(
         unparked=lot.unparked,
         parked_rows=len(lot),
         finished=finished,
-        oldest=scan.oldest(now),
-        pending_since=scan.pending_since(started, finished=finished),
+        oldest=min(scan.oldest, now),
+        pending_since=scan.pending_since(finished=finished),
         drain=timedelta(0) if finished else scan.drain(started),
     )

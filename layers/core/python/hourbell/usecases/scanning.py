@@ -16,7 +16,7 @@ from hourbell.domain.occurrence import (
 )
 from hourbell.domain.parking import ParkReason, Trouble
 from hourbell.domain.policies import SECOND_LOOK, WATERMARK_LAG, is_stuck
-from hourbell.domain.shards import MINUTE, minutes_between
+from hourbell.domain.shards import MINUTE, NEVER, minutes_between
 from hourbell.usecases.complete import complete
 from hourbell.usecases.handover import finish_dispatched
 from hourbell.usecases.materialize import Plane, advance, release_at
@@ -108,12 +108,12 @@ class Scan:
             False when the deadline came first.
         """
         recent = started - WATERMARK_LAG
-        self._began_at = self.oldest(started)
+        self._began_at = self.oldest
         return (
             self._scan(minutes_between(recent, started + self._plane.horizon), started)
             and self._look_again(started)
             and self._retry()
-            and self._scan(self._past(started, recent - MINUTE), started)
+            and self._scan(minutes_between(self.oldest, recent - MINUTE), started)
             and self._take_later()
             and not self._is_over()
         )
@@ -133,11 +133,11 @@ class Scan:
             self.tally += replace(tally, troubles=())
         return True
 
-    def pending_since(self, now: datetime, *, finished: bool) -> datetime | None:
+    def pending_since(self, *, finished: bool) -> datetime | None:
         """Return when the open row that is due longest was due, or may have been."""
         found = [] if self._pending is None else [self._pending]
         if not finished:
-            found.append(self.oldest(now))
+            found.append(self.oldest)
         return min(found, default=None)
 
     def drain(self, started: datetime) -> timedelta | None:
@@ -145,8 +145,7 @@ class Scan:
         if not self._visits:
             return None
         recent = floor_minute(started - WATERMARK_LAG)
-        shards = self._plane.shard_map.shards_of(self._lease.group, started)
-        behind = [(recent - self._watermark(shard)) // MINUTE for shard in shards]
+        behind = [(recent - mark) // MINUTE for mark in self._marks()]
         left = sum(max(0, minutes) for minutes in behind)
         return (self._clock.now() - started) / self._visits * left
 
@@ -166,9 +165,6 @@ class Scan:
             )
         )
 
-    def _past(self, started: datetime, last: datetime) -> Iterator[datetime]:
-        return minutes_between(self.oldest(started), last)
-
     def _scan(self, minutes: Iterable[datetime], started: datetime) -> bool:
         """Visit the buckets of some minutes that no watermark has passed."""
         for minute in minutes:
@@ -183,13 +179,21 @@ class Scan:
     def _is_over(self) -> bool:
         return self._deadline is not None and self._clock.now() >= self._deadline
 
-    def oldest(self, now: datetime) -> datetime:
-        """Return the lowest watermark of the group's shards."""
-        shards = self._plane.shard_map.shards_of(self._lease.group, now)
-        return min(map(self._watermark, shards), default=self._lease.floor)
+    @property
+    def oldest(self) -> datetime:
+        """The lowest watermark of the group's shards."""
+        return min(self._marks())
+
+    def _marks(self) -> list[datetime]:
+        """Return the watermarks of the shards that have buckets to come."""
+        shards = self._plane.shard_map.all_shards_of(self._lease.group)
+        return list(map(self._watermark, shards)) or [NEVER]
 
     def _watermark(self, shard: int) -> datetime:
-        return self._watermarks.get(shard, self._lease.floor)
+        """Return a shard's watermark: never where no bucket has the shard."""
+        stored = self._watermarks.get(shard, self._lease.floor)
+        shard_map = self._plane.shard_map
+        return shard_map.next_bucket(self._lease.group, shard, stored)
 
     def _visit(self, minute: datetime, shard: int, started: datetime) -> None:
         """Work off one bucket of one shard, and pass it if it is done for good.

@@ -238,6 +238,23 @@ class GroupItem(_Control):
     looked_at = InstantAttribute(null=True)
 
 
+class EpochsItem(_Control):
+    """The shard count of every bucket, and how far a change of it has come.
+
+    `epochs` is a list of [since or null, shards, groups, phase], the oldest first.
+    """
+
+    epochs = JSONAttribute()
+    revision = IntegerAttribute()
+    changed_at = InstantAttribute()
+    requested_by = UnicodeAttribute(null=True)
+    round = IntegerAttribute()
+    segments = IntegerAttribute()
+    done = JSONAttribute()
+    moved = IntegerAttribute()
+    left = IntegerAttribute()
+
+
 def minute_name(number: int) -> str:
     """Return the attribute of a minute of an hour's loads: `m00` to `m59`."""
     return f"m{number:02}"

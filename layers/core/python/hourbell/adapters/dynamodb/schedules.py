@@ -18,6 +18,7 @@ from hourbell.adapters.dynamodb.listing import ListIndex
 from hourbell.adapters.dynamodb.models import DefinitionItem, NameItem, VersionItem
 from hourbell.adapters.dynamodb.places import ESCROW_ABOVE, Place, Places
 from hourbell.adapters.dynamodb.reading import batch_get, get_item, query
+from hourbell.adapters.dynamodb.relocation import absent
 from hourbell.adapters.dynamodb.row_items import encode_dispatch, encode_occurrence
 from hourbell.adapters.dynamodb.schedule_items import (
     decode_backfill,
@@ -48,7 +49,7 @@ from hourbell.adapters.dynamodb.transactions import (
 from hourbell.domain.definition import Schedule, ScheduleState, Version, VersionRef
 from hourbell.domain.dispatch import Dispatch
 from hourbell.domain.errors import Transient
-from hourbell.domain.occurrence import Occurrence
+from hourbell.domain.occurrence import Occurrence, RowKey
 from hourbell.usecases.ports import Backfill, Creation, Listing, Run, Succession, Write
 
 # What became of a create whose first refused write stands at this place.
@@ -260,7 +261,12 @@ class DynamoSchedules:
         return None if item is None else decode_run(item)
 
     def record_backfill(
-        self, backfill: Backfill, row: Occurrence, release: Dispatch
+        self,
+        backfill: Backfill,
+        row: Occurrence,
+        release: Dispatch,
+        *,
+        twin: RowKey | None = None,
     ) -> Write:
         """Store a backfilled time, its row and its dispatch row in one transaction."""
         table, timeline = self._tables.schedules, self._tables.timeline
@@ -268,6 +274,7 @@ class DynamoSchedules:
             Put(table, SCHEDULES, encode_backfill(backfill)),
             Put(timeline, TIMELINE, encode_occurrence(row)),
             Put(timeline, TIMELINE, encode_dispatch(release)),
+            *([] if twin is None else [absent(timeline, twin)]),
             Check(
                 table,
                 definition_key(backfill.schedule_id),

@@ -9,7 +9,7 @@ from hourbell.adapters.listing import Position, listing_key, position_of
 from hourbell.adapters.memory.store import MemoryStore
 from hourbell.domain.definition import Schedule, ScheduleState, Version, VersionRef
 from hourbell.domain.dispatch import Dispatch
-from hourbell.domain.occurrence import Occurrence
+from hourbell.domain.occurrence import Occurrence, RowKey
 from hourbell.domain.shards import stable_hash
 from hourbell.usecases.ports import (
     Backfill,
@@ -161,13 +161,19 @@ class MemorySchedules:
         return self._store.runs.get((schedule_id, run))
 
     def record_backfill(
-        self, backfill: Backfill, row: Occurrence, release: Dispatch
+        self,
+        backfill: Backfill,
+        row: Occurrence,
+        release: Dispatch,
+        *,
+        twin: RowKey | None = None,
     ) -> Write:
         """Store a backfilled time, its row and its dispatch row."""
         store, key = self._store, (backfill.schedule_id, backfill.scheduled_for)
         schedule = store.schedules.get(backfill.schedule_id)
         taken = store.row(row.key) or store.dispatch(release.key)
-        if key in store.backfills or taken is not None:
+        elsewhere = twin is not None and store.has(twin)
+        if key in store.backfills or taken is not None or elsewhere:
             return Write.EXISTS
         if schedule is None or schedule.state is ScheduleState.CANCELED:
             return Write.LOST

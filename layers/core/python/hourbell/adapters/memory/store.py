@@ -11,6 +11,7 @@ from hourbell.domain.occurrence import Occurrence, RowKey
 from hourbell.domain.parking import ParkedRow
 from hourbell.usecases.job_ports import JobItem
 from hourbell.usecases.ports import Backfill, Lease, Run
+from hourbell.usecases.shard_ports import Epochs
 
 
 @dataclass(slots=True)
@@ -30,6 +31,7 @@ class MemoryStore:
         backfills: (schedule_id, scheduled_for) -> backfilled time.
         taken: (name of a rate, minute) -> by slot, how many places are taken.
         jobs: by job_id, and likewise their items and results.
+        epochs: the list of shard counts, once it is stored.
         loads: UTC minute -> how many occurrences were counted on it.
         stream: the new image of every write of an occurrence, oldest first.
     """
@@ -52,6 +54,7 @@ class MemoryStore:
     jobs: dict[str, Job] = field(default_factory=dict)
     job_items: dict[str, tuple[JobItem, ...]] = field(default_factory=dict)
     job_results: dict[str, list[Result]] = field(default_factory=dict)
+    epochs: Epochs | None = None
     loads: Counter[datetime] = field(default_factory=Counter)
 
     def row(self, key: RowKey) -> Occurrence | None:
