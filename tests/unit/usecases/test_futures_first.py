@@ -19,10 +19,10 @@ from hourbell.usecases.scan import run_pass
 from tests.unit.usecases.faults import Crash
 from tests.unit.usecases.world import MINUTE, SECOND, START, World
 
-COUNT = 6
-RUNS = 700
-MINUTES = 800
-# What the outage left is over by then: 01:20 is two seconds late, and on time.
+COUNT = 8
+RUNS = 300
+MINUTES = 400
+# What the outage left is over by then: 18:40 is two seconds late, and on time.
 NOW = START + MINUTES * MINUTE + 2 * SECOND
 FIRST = START + MINUTES * MINUTE
 
@@ -58,7 +58,7 @@ class Watched:
 
 
 def stopped_world(count: int = COUNT) -> World:
-    """Return a world after an outage of 13 hours: in one page, many gaps of 800."""
+    """Return a world after an outage of six hours: in one page, many gaps of 400."""
     world = World(shard_map=ShardMap.constant(1, 1))
     for _ in range(count):
         world.add(Timing("* * * * *"), misfire=Misfire(MisfirePolicy.CATCH_UP, RUNS))
@@ -99,7 +99,7 @@ def test_every_future_is_planned_before_the_first_gap_is_expanded() -> None:
         if row.state is not State.PLANNED
     )
     before, after = timeline.inserted[:expanded], timeline.inserted[expanded:]
-    # Of each its gap row, 01:20 to 01:23 within the horizon, and 01:24 beyond it.
+    # Of each its gap row, 18:40 to 18:43 within the horizon, and 18:44 beyond it.
     assert len(before) == COUNT * (1 + 5)
     assert sum(map(is_future, before)) == COUNT * 5
     assert not any(map(is_future, after))
@@ -140,8 +140,8 @@ def test_a_pass_whose_time_is_up_in_the_first_gap_has_planned_all_futures() -> N
 
 def test_futures_of_gaps_beyond_the_cap_come_before_expansions_as_well() -> None:
     world = stopped_world()
-    # Gaps of 700 each: the cap is used up with the third.
-    assert 3 * RUNS > PASS_CAP
+    # Gaps of 300 each: the cap is used up with the seventh.
+    assert 7 * RUNS > PASS_CAP
     timeline = Watched(world)
     plane = world_plane(world, timeline)
     run_pass(replace(world.scanner, plane=plane), GroupWork(0, NOW), holder="m1")
@@ -155,20 +155,28 @@ def test_futures_of_gaps_beyond_the_cap_come_before_expansions_as_well() -> None
     assert len(futures(world)) == COUNT
 
 
-@pytest.mark.parametrize("crash_at", [0, 3, 6, 9, 12, 15, 30, 43, 500, 1_500])
+def test_gaps_beyond_the_cap_are_taken_once_though_a_pass_meets_them_twice() -> None:
+    """It meets them as followers of 12:01, and again in the bucket of 12:02."""
+    world = stopped_world()
+    (report,) = world.scan()
+    assert report.finished
+    assert (report.tally.gaps, report.tally.lost) == (COUNT, 0)
+
+
+@pytest.mark.parametrize("crash_at", [0, 3, 6, 9, 12, 15, 30, 60, 500, 1_100])
 def test_wherever_a_process_ends_the_next_one_makes_up_for_it(crash_at: int) -> None:
     world = stopped_world(4)
     with pytest.raises(Crash):
         go(world, Watched(world, crash_at=crash_at))
-    # Soon enough for 01:20 to be on time still.
+    # Soon enough for 18:40 to be on time still.
     for _ in range(3):
         world.clock.advance(15 * SECOND)
         world.scan()
     for schedule_id in futures(world):
         rows = [row for row in world.rows() if row.schedule_id == schedule_id]
         assert sum(row.lane is Lane.CATCHUP for row in rows) == RUNS
-        # From 12:01 to 01:24 there is no time that no row speaks for.
-        assert accounted_for(rows) == [START + n * MINUTE for n in range(1, 805)]
+        # From 12:01 to 18:44 there is no time that no row speaks for.
+        assert accounted_for(rows) == [START + n * MINUTE for n in range(1, 405)]
 
 
 def accounted_for(rows: list[Occurrence]) -> list[datetime]:

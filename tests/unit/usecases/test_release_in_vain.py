@@ -13,6 +13,7 @@ from hourbell.domain.misfire import Misfire, MisfirePolicy
 from hourbell.domain.occurrence import Occurrence, State
 from hourbell.domain.parking import ParkReason
 from hourbell.domain.schedule import Timing
+from hourbell.domain.shards import Epoch, Phase, ShardMap
 from hourbell.usecases.ports import Write
 from hourbell.usecases.release import ReleaseReport, release
 
@@ -116,6 +117,20 @@ def test_a_handover_under_way_is_waited_for() -> None:
     world.store.versions[ref] = replace(world.store.versions[ref], effective_to=None)
     world.clock.set(CERTAIN)
     assert go(world, dispatch) == ReleaseReport(faulty=1)
+
+
+def test_while_an_occurrence_may_lie_in_two_places_its_release_stays() -> None:
+    before, after = Epoch(None, 4, 2), Epoch(START, 64, 2, Phase.MOVING)
+    world = World(shard_map=ShardMap((before, after)))
+    while True:
+        row, dispatch = stranded(world)
+        if world.shard_map.twin(row.key) is not None:
+            break
+    end(world, row, ScheduleState.CANCELED, 15)
+    world.clock.set(CERTAIN)
+    assert go(world, dispatch) == ReleaseReport(faulty=1)
+    world.shard_map = world.shard_map.with_phase(Phase.SETTLED)
+    assert go(world, dispatch) == ReleaseReport(vain=1)
 
 
 def test_a_version_that_cannot_be_read_tells_nothing() -> None:

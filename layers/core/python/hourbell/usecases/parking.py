@@ -7,7 +7,7 @@ from typing import Final
 from hourbell.domain.dispatch import DispatchKind
 from hourbell.domain.occurrence import CancelReason, Occurrence, RowKey, State
 from hourbell.domain.parking import ParkedRow, ParkReason, Trouble, park
-from hourbell.usecases.ports import Page, Parking, Write
+from hourbell.usecases.ports import Lease, Page, Parking, Write
 
 # How many rows one pass parks, and how many parked ones it tries again, so that a pass
 # which finds thousands has time left for all others.
@@ -110,6 +110,20 @@ class ParkingLot:
         """
         for row in self._leaving.values():
             self.unparked += self._parking.unpark(row) is Write.APPLIED
+
+
+def tried_at(lease: Lease, *, is_lowest: bool) -> datetime | None:
+    """Return when the last pass before a lease began that tried a bucket's rows.
+
+    A finished pass tried all. One that its deadline ended began at the group's lowest
+    watermark, so that what stands there is parked even if no pass ever finishes.
+
+    Args:
+        lease: of the pass that asks.
+        is_lowest: whether the bucket was at the lowest watermark when it began.
+    """
+    passes = [lease.passed_at, lease.looked_at if is_lowest else None]
+    return max((each for each in passes if each is not None), default=None)
 
 
 def unsent_since(row: Occurrence) -> datetime:

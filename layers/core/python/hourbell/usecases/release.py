@@ -89,7 +89,9 @@ def release(
     settled, unclear = _settle(plane, [taken[key] for key in [*over, *ended]], now)
     # What is not read may be there: a row of another release.
     missing = {key: each for key, each in taken.items() if key not in rows}
-    in_vain = waiting_in_vain(plane.schedules, plane.timeline, missing, now)
+    # One that may lie in two places is left alone until it has only one.
+    settled_place = {k: d for k, d in missing.items() if not plane.shard_map.twin(k)}
+    in_vain = waiting_in_vain(plane.schedules, plane.timeline, settled_place, now)
     vain, unclear_too = _settle(plane, [taken[key] for key in sorted(in_vain)], now)
     unclear += unclear_too
     hindered |= dict.fromkeys(unclear, ParkReason.UNCLEAR)

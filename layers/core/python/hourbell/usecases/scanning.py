@@ -24,6 +24,7 @@ from hourbell.usecases.parking import (
     ParkingLot,
     is_waiting,
     leads_on,
+    tried_at,
     unsent_since,
 )
 from hourbell.usecases.ports import (
@@ -214,20 +215,10 @@ class Scan:
             return
         # First parked, then passed: never the reverse.
         lasting = [troubles[key] for key in sorted(waiting & troubles.keys())]
-        self._lot.admit(lasting, self._clock.now(), tried_at=self._tried_at(minute))
+        tried = tried_at(self._lease, is_lowest=minute == self._began_at)
+        self._lot.admit(lasting, self._clock.now(), tried_at=tried)
         if all(key in self._lot for key in waiting):
             self._watermarks[shard] = minute + MINUTE
-
-    def _tried_at(self, minute: datetime) -> datetime | None:
-        """Return when the last pass before this one began that tried a bucket's rows.
-
-        A finished pass tried all. One that its deadline ended began at the group's
-        lowest watermark, so that what stands there is parked even if no pass finishes.
-        """
-        passes = [self._lease.passed_at]
-        if minute == self._began_at:
-            passes.append(self._lease.looked_at)
-        return max((each for each in passes if each is not None), default=None)
 
     def _pages(
         self, minute: datetime, shard: int, *, consistent: bool

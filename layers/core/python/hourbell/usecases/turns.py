@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from hourbell.domain.occurrence import Occurrence, bucket_of
+from hourbell.domain.occurrence import Occurrence, RowKey, bucket_of
 from hourbell.domain.policies import PASS_CAP
 from hourbell.usecases.ports import Directory
 
@@ -30,6 +30,7 @@ class Turns:
         self._cap = cap
         self._weights: dict[str, int] = {}
         self._taken: defaultdict[str, int] = defaultdict(int)
+        self._left: set[RowKey] = set()
         self.later: list[Occurrence] = []
 
     def admit(self, rows: Sequence[Occurrence]) -> list[Occurrence]:
@@ -52,8 +53,7 @@ class Turns:
         counts: defaultdict[tuple[str, str], int] = defaultdict(int)
         for row in by_time:
             if self._is_beyond(row):
-                if len(self.later) < MAX_LATER:
-                    self.later.append(row)
+                self._leave(row)
                 continue
             self._taken[row.tenant_id] += row.weight
             bucket, weight = bucket_of(row.scheduled_for), self._weights[row.tenant_id]
@@ -63,6 +63,12 @@ class Turns:
             admitted.append(row)
         order = sorted(range(len(admitted)), key=turns.__getitem__)
         return [admitted[index] for index in order]
+
+    def _leave(self, row: Occurrence) -> None:
+        """Keep a row for the end, once: a pass may meet it in two buckets."""
+        if row.key not in self._left and len(self.later) < MAX_LATER:
+            self._left.add(row.key)
+            self.later.append(row)
 
     def _is_beyond(self, row: Occurrence) -> bool:
         if self._cap is None:
