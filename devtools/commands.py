@@ -58,8 +58,8 @@ def test(arguments: list[str]) -> None:
         gate.pytest("long tests", ["-m", "long and not e2e", *rest])
         gate.pytest("long end-to-end tests", ["-m", "long and e2e", *rest], workers="0")
     elif everything:
-        gate.pytest("tests", ["-m", gate.NOT_E2E, *rest])
-        gate.end_to_end_tests(rest)
+        gate.pytest("tests", ["-m", gate.UNTIMED, *rest])
+        gate.timed_tests(rest)
     else:
         gate.pytest("fast tests", ["-m", FAST, *rest])
 

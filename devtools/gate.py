@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 COVERAGE = shell.LOCAL / "coverage.json"
 COVERED = ("hourbell/domain", "hourbell/usecases")
 LEAST_PERCENT = 95.0
-NOT_E2E = "not e2e and not long"
+UNTIMED = "not timed and not long"
+TIMED = "timed and not long"
 WORKERS = os.environ.get("HOURBELL_TEST_WORKERS", "2")
 FILE_LINES = 450
 FUNCTION_LINES = 60
@@ -46,7 +47,7 @@ def check(prepare: Callable[[], None]) -> None:
         lambda: synth([]),
         covered_tests,
         check_coverage,
-        lambda: end_to_end_tests([]),
+        lambda: timed_tests([]),
     ]
     failures = [failure for step in steps if (failure := attempt(step))]
     for failure in failures:
@@ -194,7 +195,9 @@ def pytest(step: str, arguments: Iterable[str], workers: str = WORKERS) -> None:
 
 
 def covered_tests() -> None:
-    """Run all but the end-to-end tests, on the same examples each time, with coverage.
+    """Run all but the timed tests, on the same examples each time, with coverage.
+
+    The end-to-end tests among them stay in one process, and wait most of the time.
 
     Raises:
         StepFailedError: A test failed, or none ran.
@@ -202,16 +205,16 @@ def covered_tests() -> None:
     COVERAGE.unlink(missing_ok=True)
     os.environ.setdefault("HYPOTHESIS_PROFILE", "gate")
     report = [f"--cov-report=json:{COVERAGE}", "--cov-report=term"]
-    pytest("tests", ["-m", NOT_E2E, "--cov", *report])
+    pytest("tests", ["-m", UNTIMED, "--cov", *report])
 
 
-def end_to_end_tests(arguments: Iterable[str]) -> None:
-    """Run the tests on the deployed local stack: alone, since they measure time.
+def timed_tests(arguments: Iterable[str]) -> None:
+    """Run the tests that measure time, alone.
 
     Raises:
         StepFailedError: A test failed, or none ran.
     """
-    pytest("end-to-end tests", ["-m", "e2e and not long", *arguments], workers="0")
+    pytest("timed tests", ["-m", TIMED, *arguments], workers="0")
 
 
 def check_coverage() -> None:

@@ -5,7 +5,7 @@ import pytest
 from loadtest.bench.api import FLOOR, Bench, figures, measure
 from tests.e2e.api_world import ApiWorld
 
-pytestmark = [pytest.mark.e2e, pytest.mark.engine]
+pytestmark = [pytest.mark.e2e, pytest.mark.engine, pytest.mark.timed]
 
 CALLERS = 2
 

@@ -19,6 +19,7 @@ from hourbell.local.supervisor import Options
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.engine,
+    pytest.mark.timed,
     pytest.mark.timeout(420),
 ]
 

@@ -36,7 +36,7 @@ from tests.e2e.probe.assembly import (
     write_assembly,
 )
 
-pytestmark = [pytest.mark.e2e, pytest.mark.engine]
+pytestmark = [pytest.mark.e2e, pytest.mark.engine, pytest.mark.timed]
 
 
 def get(url: str, keys: Credentials | None = None) -> tuple[int, str]:

@@ -34,7 +34,12 @@ from tests.e2e.stopped_pass import LEASE, scanner_on
 from tests.unit.usecases.test_leases import EVERY_FIVE, POLICIES, assert_one_chain
 from tests.unit.usecases.world import MINUTE
 
-pytestmark = [pytest.mark.e2e, pytest.mark.engine, pytest.mark.timeout(120)]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.engine,
+    pytest.mark.timed,
+    pytest.mark.timeout(120),
+]
 
 PREFIX = "stopped"
 MODULE = "tests.e2e.stopped_pass"

@@ -174,7 +174,7 @@ def test_gate_runs_every_step_and_names_all_that_failed(
         gate.check(lambda: None)
 
     assert caught.value.code == 3
-    assert ran[-2:] == ["tests", "end-to-end tests"]
+    assert ran[-2:] == ["tests", "timed tests"]
     assert "synth failed (exit code 3)" in capsys.readouterr().err
 
 
@@ -194,12 +194,12 @@ def test_fast_set_is_the_default_and_a_choice_replaces_it(
     assert pytest_runs(monkeypatch, arguments) == [passed_on]
 
 
-def test_all_runs_end_to_end_tests_last_and_alone(
+def test_all_runs_timed_tests_last_and_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert pytest_runs(monkeypatch, ["--all", "-x"]) == [
-        ["-m", "not e2e and not long", "-x"],
-        ["-m", "e2e and not long", "-x"],
+        ["-m", "not timed and not long", "-x"],
+        ["-m", "timed and not long", "-x"],
     ]
 
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from hourbell.adapters.clock import SystemClock
 from hourbell.adapters.dynamodb import DynamoDirectory, DynamoTimeline, TableNames
 from hourbell.adapters.dynamodb import connect as connect_database
+from hourbell.adapters.dynamodb.epochs import DynamoEpochBook, DynamoShardMaps
+from hourbell.adapters.dynamodb.relocation import DynamoRelocation
 from hourbell.domain.instants import ceil_second
 from hourbell.domain.occurrence import Occurrence, row_key
 from hourbell.domain.shards import ShardMap
@@ -42,6 +44,7 @@ from hourbell.local.demo_watch import Standing, Watch
 from hourbell.local.errors import LocalStackError
 from hourbell.local.progress import Reporter
 from hourbell.local.stack import StackInfo
+from hourbell.usecases.twins import TwinTimeline
 
 if TYPE_CHECKING:
     from hourbell.usecases.ports import Clock
@@ -199,10 +202,12 @@ class _Performance:
     def _rows(self, expected: Sequence[Expected]) -> dict[str, Occurrence]:
         """Read the timeline rows, for the lags before the queue."""
         environment = self._stack.state.environment
-        shards = ShardMap.constant(
+        initial = ShardMap.constant(
             int(environment["HOURBELL_SHARDS"]),
             int(environment["HOURBELL_SHARD_GROUPS"]),
         )
+        book = DynamoEpochBook(self._database)
+        shards = DynamoShardMaps(book, initial, self._clock).current()
         keys = [
             row_key(
                 each.schedule_id,
@@ -212,7 +217,10 @@ class _Performance:
             )
             for each in expected
         ]
-        rows = DynamoTimeline(self._database).read(keys)
+        timeline = TwinTimeline(
+            DynamoTimeline(self._database), shards, DynamoRelocation(self._database)
+        )
+        rows = timeline.read(keys)
         return {row.occurrence_id: row for row in rows.values()}
 
 
