@@ -78,7 +78,7 @@ class Misfires:
         self.own: dict[int, list[datetime]] = {}
         for time, number in sorted(due.items()):
             self.own.setdefault(number, []).append(time)
-        tenant = world.tenants[history.name.split("-")[0]].tenant
+        tenant = world.tenants[history.name.split("-")[0]]
         self.per_minute: int = tenant.quotas.catch_up_per_minute
         self.decided: set[str] = set()
 

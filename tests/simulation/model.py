@@ -192,15 +192,22 @@ class Model:
             text += f" carried {sends[0].payload}, not {spec.payload}"
             self._violate("a message carries its version's payload", text, history)
         lane = "flexible" if spec.window else "strict"
+        tier = self.world.tenants[row.tenant_id].tier
         if row.misfire or row.backfilled_at is not None:
             lane = "catchup"
-        if row.run is None and any(not each.queue.endswith(lane) for each in sends):
-            text += f" went to {sends[0].queue}, not {lane}"
+        queues = {
+            "ring": f"{tier}-{lane}",
+            "own": f"arn:aws:sqs:us-east-1:1:dedicated-{lane}",
+            "far": "arn:aws:sqs:us-east-1:1:external",
+        }
+        right = queues[spec.handler]
+        if row.run is None and any(each.queue != right for each in sends):
+            text += f" went to {sends[0].queue}, not {right}"
             self._violate("a message goes to its lane", text, history)
         if row.run is None and row.backfilled_at is None and not row.misfire:
-            right = available_at(row.occurrence_id, row.scheduled_for, spec.window)
-            if any(each.available_at != right for each in sends):
-                text += f" available {sends[0].available_at}, not {right}"
+            when = available_at(row.occurrence_id, row.scheduled_for, spec.window)
+            if any(each.available_at != when for each in sends):
+                text += f" available {sends[0].available_at}, not {when}"
                 self._violate("an occurrence has its own time", text, history)
 
     # --- what is left at the end ------------------------------------------------
@@ -280,7 +287,9 @@ class Model:
     # --- what calls answered ----------------------------------------------------
 
     def _judge_call(self, call: Call) -> None:
-        if call.answered is None or call.refused is not None:
+        if call.answered is None or call.refused is not None or call.answer is None:
+            return
+        if call.kind == "job":
             return
         history = self.histories[call.schedule_id or ""]
         rows = self.store.by_schedule[call.schedule_id]

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from hourbell.adapters.memory import MemoryStore
@@ -30,16 +30,24 @@ OUT_OF_HAND = {"SCHEDULED", "ENQUEUED", "DEAD"}
 class Remembering(dict[Any, Any]):
     """A table that calls back before each write, and keeps what was there before."""
 
-    def __init__(self, now: Callable[[], datetime], judge: Callable[..., None]) -> None:
+    def __init__(
+        self,
+        now: Callable[[], datetime],
+        judge: Callable[..., None],
+        kept: Callable[[Any], Any] = lambda value: value,
+    ) -> None:
         super().__init__()
         self._now = now
         self._judge = judge
+        self._kept = kept
         self.previous: dict[Any, tuple[datetime, Any]] = {}
+        self.born: dict[Any, datetime] = {}
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        old = self.get(key)
+        old, value = self.get(key), self._kept(value)
         self._judge(key, old, value)
         self.previous[key] = (self._now(), old)
+        self.born.setdefault(key, self._now())
         super().__setitem__(key, value)
 
     def setdefault(self, key: Any, default: Any = None) -> Any:
@@ -61,8 +69,10 @@ class WatchedStore(MemoryStore):
     def __init__(self, world: Any) -> None:
         super().__init__()
         self.world = world
-        self.versions = Remembering(self._now, self._judge_version)
+        items = world.items
+        self.versions = Remembering(self._now, self._judge_version, items.version)
         self.groups = Remembering(self._now, self._judge_group)
+        self.schedules = Remembering(self._now, _accept, items.schedule)
         self.by_schedule: dict[str, dict[str, Occurrence]] = defaultdict(dict)
         self.planned: dict[str, set[str]] = defaultdict(set)
         self.previous: dict[RowKey, tuple[datetime, Any]] = {}
@@ -72,7 +82,11 @@ class WatchedStore(MemoryStore):
 
     def put_row(self, row: Occurrence) -> None:
         """Judge a write, make it, and give its image to the stream."""
+        row = self.world.items.row(row)
         old, key = self.row(row.key), row.key
+        if old is None and row.occurrence_id in self.by_schedule[row.schedule_id]:
+            text = f"{row.occurrence_id} -> {row.state}"
+            self._violate("what expired never comes back", text, row.schedule_id)
         self._judge_row(old, row)
         self.previous[key] = (self._now(), old)
         self.rows.setdefault(key.partition, {})[key.sort] = row
@@ -85,6 +99,7 @@ class WatchedStore(MemoryStore):
 
     def put_dispatch(self, row: Dispatch) -> None:
         """Make a write of a dispatch row."""
+        row = self.world.items.dispatch(row)
         old, key = self.dispatch(row.key), row.key
         self.previous[key] = (self._now(), old)
         self.dispatches.setdefault(key.partition, {})[key.sort] = row
@@ -92,6 +107,25 @@ class WatchedStore(MemoryStore):
             self._judge_place(key, f"dispatch row {key.sort} is PENDING")
         self._mark_open(key, row.is_open)
         self.world.note(f"dispatch {row.kind} {key.sort} {row.state}")
+
+    def expire(self, now: datetime, chance: float) -> int:
+        """Delete some of what has expired, as DynamoDB does; return how many rows."""
+        deleted = 0
+        for table in (self.rows, self.dispatches):
+            for rows in table.values():
+                for sort, row in list(rows.items()):
+                    over = row.expires_at is not None and row.expires_at <= now
+                    if over and self.world.rng.random() < chance:
+                        del rows[sort]
+                        deleted += 1
+                        self._judge_deletion(row)
+        return deleted
+
+    def _judge_deletion(self, row: Any) -> None:
+        """What is deleted is over, and was for 15 days."""
+        if row.is_open or row.state == "DEFERRED":
+            text = f"{row.key.sort} is {row.state}"
+            self._violate("only what is over expires", text, row.schedule_id)
 
     def watermark(self, shard: int) -> datetime | None:
         """Return the watermark of a shard, if its group has a record."""
@@ -132,8 +166,9 @@ class WatchedStore(MemoryStore):
 
     def _judge_place(self, key: RowKey, name: str) -> None:
         mark = self.watermark(key.shard)
-        if mark is not None and _minute(key.bucket) < mark:
-            text = f"{name}, behind the watermark {mark:%d %H:%M}"
+        behind = mark is not None and _minute(key.bucket) < mark
+        if behind and not self._leads_there(key):
+            text = f"{name}, behind the watermark {mark}"
             self._violate("nothing opens behind the watermark", text)
 
     def _judge_release(self, row: Occurrence, name: str) -> None:
@@ -149,6 +184,14 @@ class WatchedStore(MemoryStore):
             text = f"{name}, and no dispatch row is PENDING"
             self._violate("a release has its dispatch row", text, row.schedule_id)
 
+    def _leads_there(self, key: RowKey) -> bool:
+        """Whether a parked row sets the watermark back to here once it is done."""
+        schedule_id = key.sort.split("#")[1]
+        return any(
+            parked.sort.split("#")[1] == schedule_id and parked.bucket <= key.bucket
+            for _, parked in self.parked
+        )
+
     def _parked_sorts(self, bucket: str, shard: int) -> set[str]:
         """Return the sort keys of the parked rows of a bucket."""
         keys = [key for _, key in self.parked]
@@ -156,7 +199,8 @@ class WatchedStore(MemoryStore):
 
     def _is_set_back(self, shard: int, after: datetime, before: datetime) -> bool:
         """Whether a late writer or a parked row is why a watermark goes back."""
-        return any(
+        parked = {_minute(key.bucket) for _, key in self.parked if key.shard == shard}
+        return after in parked or any(
             after <= _minute(bucket) < before and sorts
             for bucket, sorts in self.opened[shard].items()
         )
@@ -237,6 +281,10 @@ class WatchedStore(MemoryStore):
             self._violate("where a version begins", text, ref.schedule_id)
 
 
+def _accept(*_: Any) -> None:
+    """Judge nothing."""
+
+
 def _minute(bucket: str) -> datetime:
     return datetime.strptime(bucket, "%Y%m%dT%H%MZ").replace(tzinfo=UTC)
 
@@ -244,5 +292,3 @@ def _minute(bucket: str) -> datetime:
 def _shown(instant: datetime | None) -> str:
     return "..." if instant is None else f"{instant:%H:%M:%S.%f}"
 
-
-RECENT = timedelta(seconds=20)

@@ -12,7 +12,7 @@ from hourbell.domain.definition import Version, VersionRef
 from hourbell.domain.dispatch import Dispatch, DispatchKind, DispatchState
 from hourbell.domain.occurrence import Occurrence, RowKey, State, Transition, row_key
 from hourbell.domain.parking import ParkReason, Trouble
-from hourbell.domain.policies import expires_at, is_stuck
+from hourbell.domain.policies import RETENTION, expires_at, is_stuck
 from hourbell.usecases.materialize import Plane, canceling
 from hourbell.usecases.ports import Change, Write
 from hourbell.usecases.unsent import objection_to_sending
@@ -78,21 +78,37 @@ def release(
     if not taken:
         return ReleaseReport()
     rows = plane.timeline.read(taken)
+    gone = _gone(plane, {key: taken[key] for key in taken.keys() - rows.keys()}, now)
     over = [key for key, row in rows.items() if row.state not in _UNSENT]
     deferred = [row for row in rows.values() if row.state is State.DEFERRED]
     report, ended, hindered = _let_go(plane, deferred, now)
     stuck = tuple(row.key for row in rows.values() if is_stuck(row, now, previous))
-    settled, unclear = _settle(plane, [taken[key] for key in [*over, *ended]], now)
+    settled, unclear = _settle(plane, [taken[key] for key in [*over, *gone, *ended]], now)
     hindered |= dict.fromkeys(unclear, ParkReason.UNCLEAR)
+    left = {key: dispatch for key, dispatch in taken.items() if key not in gone}
     return replace(
         report,
         stuck=stuck,
         settled=settled,
         unclear=report.unclear + len(unclear),
         # What is not read may be there: a row of another release.
-        faulty=report.faulty + len(taken) - len(rows),
-        troubles=_troubles(taken, rows, hindered),
+        faulty=report.faulty + len(left) - len(rows),
+        troubles=_troubles(left, rows, hindered),
     )
+
+
+def _gone(
+    plane: Plane, missing: Mapping[RowKey, Dispatch], now: datetime
+) -> list[RowKey]:
+    """Return the keys of occurrences that ended and expired before anybody saw it.
+
+    A younger one may be about to be written by whoever wrote its dispatch row first.
+    """
+    old = {key for key, each in missing.items() if each.due + RETENTION <= now}
+    if not old:
+        return []
+    there = plane.timeline.look_up(old)
+    return sorted(old - {row.key for row in there.rows} - set(there.unreadable))
 
 
 def target_of(plane: Plane, dispatch: Dispatch) -> RowKey:
