@@ -120,7 +120,7 @@ class JobCalls:
             world.note(f"job failed: {error}")
         except HourbellError as error:
             world.log.violate(INVARIANT, world.steps, f"{job.mark}: {error}")
-        if not settled and receives < RECEIVES + 4:
+        if not settled:
             self._put(job_id, receives + 1)
 
     def _job(self, job_id: str) -> Call:

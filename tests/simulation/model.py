@@ -60,6 +60,7 @@ class Model:
         self, history: History, due: dict[datetime, int], rows: dict[str, Any]
     ) -> None:
         gaps = [row for row in rows.values() if row.decision is not None]
+        gaps = [row for row in gaps if row.occurrence_id not in self.store.expired]
         for time, number in due.items():
             name = f"{history.schedule_id}.v{number}.{spelled(time)}"
             row = rows.get(name)
@@ -222,6 +223,8 @@ class Model:
         following = history.goes_on(self.now)
         state = last.state
         if state == "ACTIVE" and following is None:
+            if not _is_over(history, self.now):
+                return
             state = "COMPLETED"
         if schedule.state != state or schedule.handover:
             text = f"{schedule.state} handover={schedule.handover}, should be {state}"
@@ -242,6 +245,7 @@ class Model:
             self._violate("exactly one chain", text, history)
 
     def _judge_leftovers(self) -> None:
+        parked = {key for _, key in self.store.parked}
         for row in self.store.all_rows():
             when = f"{row.occurrence_id} available {row.available_at}"
             late = row.scheduled_for <= self.now
@@ -250,6 +254,8 @@ class Model:
             if row.state == "SCHEDULED":
                 self._violate("everything unacknowledged is relayed", when, None)
         for each in self.store.all_dispatches():
+            if each.key in parked:
+                continue
             if each.is_open and each.due <= self.now - 3 * MINUTE:
                 self._violate("every dispatch row is settled", each.key.sort, None)
 
@@ -287,9 +293,7 @@ class Model:
     # --- what calls answered ----------------------------------------------------
 
     def _judge_call(self, call: Call) -> None:
-        if call.answered is None or call.refused is not None or call.answer is None:
-            return
-        if call.kind == "job":
+        if call.refused is not None or call.answer is None or call.kind == "job":
             return
         history = self.histories[call.schedule_id or ""]
         rows = self.store.by_schedule[call.schedule_id]
@@ -323,6 +327,15 @@ class Model:
             text = f"{call.key}: {set(same)}, {len(runs)} runs of {len(keys)} keys"
             self._violate("one run for each key", text, history)
 
+    def _later(self, history: History) -> set[str]:
+        """Return the ids of occurrences whose time to run is yet to come."""
+        rows = self.store.by_schedule[history.schedule_id]
+        return {
+            name
+            for name, row in rows.items()
+            if row.state == "DEFERRED" and row.available_at > self.now - MINUTE
+        }
+
     def _judge_dispatched(self, history: History) -> None:
         """What a change says that it lets run is what runs."""
         for number, owner in history.owners.items():
@@ -344,10 +357,16 @@ class Model:
                     known = row.state == "CANCELED"
                     invariant = "what stands runs" if known else DISPATCHED
                     self._violate(invariant, text, history)
-            for name in told - set(self.sends):
+            for name in told - set(self.sends) - self._later(history):
                 if not history.stops(number) and not owner.spec.tracked:
                     text = f"{call.mark} {call.kind} told {name}, which never ran"
                     self._violate("what stands runs", text, history)
+
+
+def _is_over(history: History, now: datetime) -> bool:
+    """Whether the last time is so long ago that passes have come to what follows."""
+    last = max(history.due(now), default=None)
+    return last is None or last < now - 3 * MINUTE
 
 
 def _is_stray(history: History, row: Any) -> bool:

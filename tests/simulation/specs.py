@@ -109,9 +109,7 @@ class Specs:
         now = self.world.now.replace(second=0, microsecond=0)
         start = end = most = None
         exclude: tuple[Any, ...] = ()
-        bound = deck.draw(
-            "bound", ("start", "end", "most", "exclude", *("none",) * 6)
-        )
+        bound = deck.draw("bound", ("start", "end", "most", "exclude", *("none",) * 6))
         if bound == "start":
             start = now + rng.randrange(1, 30) * MINUTE
         elif bound == "end":

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hourbell.adapters.memory import MemoryStore
@@ -23,6 +23,8 @@ MOVES = {
     "CANCELED": set(),
     "DEAD": set(),
 }
+# How long ago a pass can have read what it judges by.
+PASS = timedelta(seconds=110)
 OPEN = {"PLANNED", "SCHEDULED"}
 OUT_OF_HAND = {"SCHEDULED", "ENQUEUED", "DEAD"}
 
@@ -64,6 +66,7 @@ class WatchedStore(MemoryStore):
         planned: schedule_id -> ids of its PLANNED rows.
         previous: per key of a row or dispatch row, when it was last written, and what
             was there before.
+        expired: rows whose place was taken anew after they had expired, by id.
     """
 
     def __init__(self, world: Any) -> None:
@@ -76,6 +79,8 @@ class WatchedStore(MemoryStore):
         self.by_schedule: dict[str, dict[str, Occurrence]] = defaultdict(dict)
         self.planned: dict[str, set[str]] = defaultdict(set)
         self.previous: dict[RowKey, tuple[datetime, Any]] = {}
+        self.expired: dict[str, Occurrence] = {}
+        self.closed: dict[tuple[int, str], datetime] = {}
         self.opened: dict[int, dict[str, set[str]]] = defaultdict(
             lambda: defaultdict(set)
         )
@@ -84,7 +89,10 @@ class WatchedStore(MemoryStore):
         """Judge a write, make it, and give its image to the stream."""
         row = self.world.items.row(row)
         old, key = self.row(row.key), row.key
-        if old is None and row.occurrence_id in self.by_schedule[row.schedule_id]:
+        known = self.by_schedule[row.schedule_id].get(row.occurrence_id)
+        if old is None and known is not None:
+            self.expired[row.occurrence_id] = known
+        if old is None and known is not None and row.is_open:
             text = f"{row.occurrence_id} -> {row.state}"
             self._violate("what expired never comes back", text, row.schedule_id)
         self._judge_row(old, row)
@@ -142,6 +150,8 @@ class WatchedStore(MemoryStore):
 
     def _mark_open(self, key: RowKey, is_open: bool) -> None:
         keys = self.opened[key.shard][key.bucket]
+        if not is_open and key.sort in keys:
+            self.closed[key.shard, key.bucket] = self._now()
         (keys.add if is_open else keys.discard)(key.sort)
         if not keys:
             del self.opened[key.shard][key.bucket]
@@ -199,10 +209,15 @@ class WatchedStore(MemoryStore):
 
     def _is_set_back(self, shard: int, after: datetime, before: datetime) -> bool:
         """Whether a late writer or a parked row is why a watermark goes back."""
-        parked = {_minute(key.bucket) for _, key in self.parked if key.shard == shard}
-        return after in parked or any(
-            after <= _minute(bucket) < before and sorts
-            for bucket, sorts in self.opened[shard].items()
+        parked = [_minute(key.bucket) for _, key in self.parked if key.shard == shard]
+        # What the pass found open, others may have closed before it stored that.
+        open_lately = set(self.opened[shard]) | {
+            bucket
+            for (its_shard, bucket), at in self.closed.items()
+            if its_shard == shard and self._now() - at < PASS
+        }
+        return any(minute <= after for minute in parked) or any(
+            after <= _minute(bucket) < before for bucket in open_lately
         )
 
     def _judge_group(self, group: int, old: Lease | None, new: Lease) -> None:
@@ -275,10 +290,19 @@ class WatchedStore(MemoryStore):
         if start not in starts | {ended.ends_at + INSTANT, ended.effective_from}:
             text = f"{ref} begins at {start}: neither as_of nor a standing time"
             self._violate("where a version begins", text, ref.schedule_id)
-        late = [t for t in times if t >= start]
+        sure = {row.scheduled_for for row in rows if not self._left_too_late(row, ref)}
+        late = [t for t in sure if t >= start]
         if late or start <= ended.ends_at:
             text = f"{ref} begins at {start}, as_of {ended.ends_at}, standing {late}"
             self._violate("where a version begins", text, ref.schedule_id)
+
+    def _left_too_late(self, row: Occurrence, heir: VersionRef) -> bool:
+        """Whether a row left PLANNED when its version had ended already.
+
+        A slow pass can do that; no relay lets it go.
+        """
+        left = self.previous[row.key][0]
+        return row.state == "SCHEDULED" and left >= self.versions.born[heir]
 
 
 def _accept(*_: Any) -> None:
@@ -291,4 +315,3 @@ def _minute(bucket: str) -> datetime:
 
 def _shown(instant: datetime | None) -> str:
     return "..." if instant is None else f"{instant:%H:%M:%S.%f}"
-
