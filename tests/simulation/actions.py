@@ -67,8 +67,11 @@ class Callers:
     def act(self, process: Any, attempt: str) -> None:
         """Make one call, or repeat a create or run that had no answer."""
         call = self._next_call()
-        if call is None:
-            return
+        if call is not None:
+            self.perform(process, attempt, call)
+
+    def perform(self, process: Any, attempt: str, call: Call) -> None:
+        """Make a call, and note what its caller is told."""
         world = self.world
         now = process.clock.now()
         call.nows.append(now)
@@ -166,7 +169,7 @@ class Callers:
             key = call.key or ""
             return run_now(changes, who, target, now, key=key, reason=call.mark)
         if call.kind == "backfill":
-            call.request = self._backfill_request(now)
+            call.request = call.request or self._backfill_request(now)
             return backfill(changes, who, target, call.request, now)
         plain: dict[str, Any] = {
             "pause": change_schedule.pause,

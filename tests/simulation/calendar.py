@@ -48,6 +48,7 @@ class Calendar:
 
     Attributes:
         down: what is down, and until when.
+        since: what an outage began with, and when.
         slept: whether so long went by that rows expire.
     """
 
@@ -57,7 +58,7 @@ class Calendar:
         self.down: dict[str, datetime] = {}
         self.slept = False
         self._class = CALENDAR[0]
-        self._since: tuple[str, datetime] = ("", world.now)
+        self.since: tuple[str, datetime] = ("", world.now)
         # Which seeds have the long ones is not left to chance.
         self._long = {2: DAY, 7: DAY, 5: SLEEP}.get(world.seed % 12)
         if world.rates:
@@ -85,7 +86,7 @@ class Calendar:
             self.slept = self.slept or length > DAY
             self._long = None
         self.down = dict.fromkeys(what, world.now + length)
-        self._since = (what[0], world.now)
+        self.since = (what[0], world.now)
         world.note(f"~ outage of {length}: {', '.join(what)}")
         world.counts[f"outages of {length}"] += 1
         world.at(world.now + length, "back")
@@ -95,7 +96,7 @@ class Calendar:
     def end_outage(self, _: Any) -> None:
         """Let everything be up again."""
         if self.down:
-            self.world.log.outages.append((*self._since, self.world.now))
+            self.world.log.outages.append((*self.since, self.world.now))
             self.world.rough_until = self.world.now + 3 * MINUTE
         self.down.clear()
 

@@ -78,6 +78,7 @@ def make_call(
     """Make one port call, with whatever befalls it."""
     world = process.world
     process.enter(name)
+    world.reached(name, after=False)
     if world.strikes("crash before a call"):
         raise Crash
     answer: Any
@@ -90,6 +91,7 @@ def make_call(
     else:
         answer = _read(process, name, method, args, kwargs)
     process.leave(name)
+    world.reached(name, after=True)
     if world.strikes("crash after a call"):
         raise Crash
     return answer

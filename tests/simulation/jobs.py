@@ -8,7 +8,7 @@ from hourbell.domain.job import JobState, Operation, Outcome, Target
 from hourbell.usecases.jobs import NewJob, Office, start_job
 from hourbell.usecases.run_job import Workshop, run_job
 
-from tests.simulation.log import Call
+from tests.simulation.log import Call, Spec
 from tests.simulation.specs import request_of
 
 OPERATIONS = ("create", "pause", "resume", "cancel", "pause", "resume")
@@ -45,24 +45,49 @@ class JobCalls:
         tenant = rng.choice(sorted(world.tenants))
         own = [each for each in alive if each.tenant_id == tenant]
         kind = rng.choice(OPERATIONS) if own else "create"
-        job = Call(number, "job", f"{tenant}-job{number}", world.now, key=kind)
-        items = []
         if kind == "create":
-            for place in range(rng.randrange(1, 4)):
-                name = f"{tenant}-{number}x{place}"
-                item = Call(number, kind, name, world.now, job=job, nows=job.nows)
-                item.spec = self._callers.specs.new(number)
-                self._callers.by_name[name] = item
-                items.append(item)
-        else:
-            chosen = rng.sample(own, min(len(own), rng.randrange(1, 5)))
-            for each in chosen:
-                item = Call(number, kind, each.name, world.now, job=job, nows=job.nows)
-                item.schedule_id = each.schedule_id
-                items.append(item)
-        self._items[number] = items
-        world.log.calls.extend(items)
+            new = self._callers.specs.new
+            specs = [new(number) for _ in range(rng.randrange(1, 4))]
+            return self._creating(number, tenant, specs)
+        chosen = rng.sample(own, min(len(own), rng.randrange(1, 5)))
+        return self._changing(number, tenant, kind, chosen)
+
+    def scripted(
+        self, number: int, kind: str, spec: Spec | None, schedules: list[Any]
+    ) -> Call:
+        """Return the call that makes a job of this kind, of all schedules or a new."""
+        tenant = schedules[0].tenant_id
+        if kind == "create":
+            assert spec is not None
+            return self._creating(number, tenant, [spec])
+        return self._changing(number, tenant, kind, schedules)
+
+    def _creating(self, number: int, tenant: str, specs: list[Spec]) -> Call:
+        job = self._job_call(number, tenant, "create")
+        for place, spec in enumerate(specs):
+            item = self._item_call(job, f"{tenant}-{number}x{place}")
+            item.spec = spec
+            self._callers.by_name[item.name] = item
         return job
+
+    def _changing(
+        self, number: int, tenant: str, kind: str, schedules: list[Any]
+    ) -> Call:
+        job = self._job_call(number, tenant, kind)
+        for each in schedules:
+            self._item_call(job, each.name).schedule_id = each.schedule_id
+        return job
+
+    def _job_call(self, number: int, tenant: str, kind: str) -> Call:
+        self._items[number] = []
+        name = f"{tenant}-job{number}"
+        return Call(number, "job", name, self._world.now, key=kind)
+
+    def _item_call(self, job: Call, name: str) -> Call:
+        item = Call(job.number, job.key or "", name, job.began, job=job, nows=job.nows)
+        self._items[job.number].append(item)
+        self._world.log.calls.append(item)
+        return item
 
     def start(self, process: Any, who: Any, call: Call, now: Any) -> Any:
         """Make a job by the API, and let a worker come to it."""

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from datetime import datetime, timedelta
 from typing import Any
 
+from tests.simulation.actions import CHANGES
 from tests.simulation.history import History, Owner
 from tests.simulation.log import Call, Send
 from tests.simulation.misfires import Misfires
@@ -297,7 +298,7 @@ class Model:
             return
         history = self.histories[call.schedule_id or ""]
         rows = self.store.by_schedule[call.schedule_id]
-        if call.kind in {"edit", "pause", "resume", "cancel"} and call.answer.changed:
+        if call.kind in CHANGES and call.answer.changed:
             marks = [owner.call.number for owner in history.owners.values()]
             if marks.count(call.number) != 1:
                 text = f"{call.mark} {call.kind}: in the log {marks}"
@@ -342,6 +343,8 @@ class Model:
             call, ended = owner.call, history.owners.get(number - 1)
             if ended is None or call.answer is None or not call.answer.finished:
                 continue
+            if not call.answer.changed:
+                continue  # An earlier attempt changed it, and nobody was told.
             told = set(call.answer.already_dispatched)
             assert call.answered is not None
             for name, sends in self.sends.items():

@@ -82,6 +82,8 @@ class World:
         counts: faults by class, tasks by kind.
     """
 
+    shard_count, group_count = SHARDS, GROUPS
+
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.rng = random.Random(seed)
@@ -93,7 +95,8 @@ class World:
         self.steps = self.depth = 0
         self.rates: dict[str, float] = self._draw_rates()
         self.log.calm = not self.rates
-        self.shards, self.shard_map = SHARDS, ShardMap.constant(SHARDS, GROUPS)
+        self.shards = self.shard_count
+        self.shard_map = ShardMap.constant(self.shards, self.group_count)
         self.released: set[Any] = set()
         self.items = Items(self)
         self.rough_until = self.now
@@ -211,7 +214,7 @@ class World:
             heapq.heapify(self._heap)
             self._happen(*chosen[2:])
         elif not self.calendar.down:
-            group = self.rng.randrange(GROUPS)
+            group = self.rng.randrange(self.group_count)
             self._happen("work", (GroupWork(group, self.now), 2))
 
     def a_caller_acts(self) -> None:
@@ -226,7 +229,13 @@ class World:
         if self.depth == 0:
             self._judge_step()
 
+    def reached(self, name: str, *, after: bool) -> None:
+        """Note that a process is before or after a port call; it may crash there."""
+
     def _happen(self, kind: str, what: Any) -> None:
+        self._handlers()[kind](what)
+
+    def _handlers(self) -> dict[str, Callable[[Any], None]]:
         handlers: dict[str, Callable[[Any], None]] = {
             "tick": self._tick,
             "work": self._work,
@@ -241,7 +250,7 @@ class World:
             "suspension": self.calendar.suspend,
             "readmission": self.calendar.readmit,
         }
-        handlers[kind](what)
+        return handlers
 
     def task(self, kind: str, label: str, task: Callable[[Process, str], None]) -> bool:
         """Run a task in a free process of a kind; return False when none is free."""
@@ -276,7 +285,7 @@ class World:
         self.calendar.expire()
         if self.is_down("tick") or self.strikes("tick missed"):
             return
-        for group in range(GROUPS):
+        for group in range(self.group_count):
             for _ in range(2 if self.strikes("tick doubled") else 1):
                 later = self.rng.uniform(0, 1.5) * SECOND
                 self.at(self.now + later, "work", (GroupWork(group, self.now), 2))
