@@ -42,6 +42,7 @@ class CrashWorld(World):
         self.log.calm = life.is_calm
         self.callers.closed = True
         self._made: dict[int, Call] = {}
+        self._handlers_gone: dict[Any, Any] = {}
         for number, act in enumerate(life.acts, start=1):
             self.at(BEGIN + act.after, "act", (number, act))
         for kind, span in (
@@ -91,16 +92,16 @@ class CrashWorld(World):
             "act": self._act,
             "ticks end": self._end_ticks,
             "ticks begin": self.calendar.end_outage,
-            "handler end": lambda _: self._handler_gone.update(
-                {key: self.store.handlers.pop(key) for key in self._own_handlers()}
-            ),
-            "handler begin": lambda _: self.store.handlers.update(self._handler_gone),
+            "handler end": self._end_handlers,
+            "handler begin": self._begin_handlers,
         }
 
-    _handler_gone: dict[Any, Any] = {}
+    def _end_handlers(self, _: Any) -> None:
+        for key in [key for key in self.store.handlers if key[0] == TENANT]:
+            self._handlers_gone[key] = self.store.handlers.pop(key)
 
-    def _own_handlers(self) -> list[Any]:
-        return [key for key in self.store.handlers if key[0] == TENANT]
+    def _begin_handlers(self, _: Any) -> None:
+        self.store.handlers.update(self._handlers_gone)
 
     def _end_ticks(self, until: timedelta) -> None:
         self.calendar.down = dict.fromkeys(self.life.down, BEGIN + until)

@@ -68,7 +68,7 @@ class History:
         call = found[0]
         before = self.owners.get(entry.version - 1)
         # What an earlier attempt wrote may take effect after the last one's refusal.
-        born = self.world.store.versions.born[entry.ref]
+        born = self.world.store.born(entry.ref)
         known = born <= (call.answered or born)
         retried = call.refused == "tenant_suspended" and len(call.nows) > 1
         if call.refused is not None and known and not retried:

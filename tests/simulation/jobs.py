@@ -6,7 +6,7 @@ from typing import Any
 from hourbell.domain.errors import HourbellError, Transient
 from hourbell.domain.job import JobState, Operation, Outcome, Target
 from hourbell.usecases.jobs import NewJob, Office, start_job
-from hourbell.usecases.run_job import Workshop, run_job
+from hourbell.usecases.run_job import TENANT_SUSPENDED, Workshop, run_job
 
 from tests.simulation.log import Call, Spec
 from tests.simulation.specs import request_of
@@ -168,9 +168,8 @@ class JobCalls:
             for result in results:
                 self._note(items[result.index], result)
             done = stored.state is JobState.SUCCEEDED and len(results) == len(items)
-            given_up = stored.state is JobState.FAILED and stored.failure in {
-                "tenant_suspended"
-            }
+            suspended = stored.failure == TENANT_SUSPENDED
+            given_up = stored.state is JobState.FAILED and suspended
             # A job that nobody was told of may never have come to a worker.
             told = call.answered is not None and call.refused is None
             unknown = stored.state is JobState.PENDING and not told

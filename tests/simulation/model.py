@@ -337,6 +337,10 @@ class Model:
             if row.state == "DEFERRED" and row.available_at > self.now - MINUTE
         }
 
+    def _own_sends(self, history: History) -> dict[str, list[Send]]:
+        own = history.schedule_id + ".v"
+        return {name: each for name, each in self.sends.items() if name.startswith(own)}
+
     def _judge_dispatched(self, history: History) -> None:
         """What a change says that it lets run is what runs."""
         for number, owner in history.owners.items():
@@ -347,9 +351,7 @@ class Model:
                 continue  # An earlier attempt changed it, and nobody was told.
             told = set(call.answer.already_dispatched)
             assert call.answered is not None
-            for name, sends in self.sends.items():
-                if not name.startswith(history.schedule_id + ".v"):
-                    continue
+            for name, sends in self._own_sends(history).items():
                 row = self.store.by_schedule[history.schedule_id][name]
                 ours = row.version < number and row.asked_at is None
                 begun = sends[0].task_began < call.answered

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -83,7 +83,9 @@ def main(arguments: list[str]) -> int:
     return 1 if report.failed or rare else 0
 
 
-def _results(seeds: range, options: argparse.Namespace) -> Iterator[Result]:
+def _results(
+    seeds: range, options: argparse.Namespace
+) -> Generator[Result, None, None]:
     """Yield the results in order, computed by as many processes as there are cores."""
     workers = min(options.jobs, len(seeds))
     if workers < 2:

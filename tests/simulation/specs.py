@@ -3,7 +3,7 @@
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, TypeVar
 
 from hourbell.domain.dates import DateRange
@@ -97,7 +97,7 @@ class Specs:
 
     def _missing(self, zone: str, near: datetime) -> datetime | None:
         """Return a local time that clocks are about to jump over or show twice."""
-        change = self.world.change
+        change: datetime | None = self.world.change
         if change is None or zone == UTC_ZONE or not near < change + 30 * MINUTE:
             return None
         local = wall(zone, change - MINUTE) + MINUTE

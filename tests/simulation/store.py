@@ -119,7 +119,8 @@ class WatchedStore(MemoryStore):
     def expire(self, now: datetime, chance: float) -> int:
         """Delete some of what has expired, as DynamoDB does; return how many rows."""
         deleted = 0
-        for table in (self.rows, self.dispatches):
+        tables: tuple[dict[str, dict[str, Any]], ...] = (self.rows, self.dispatches)
+        for table in tables:
             for rows in table.values():
                 for sort, row in list(rows.items()):
                     over = row.expires_at is not None and row.expires_at <= now
@@ -296,13 +297,19 @@ class WatchedStore(MemoryStore):
             text = f"{ref} begins at {start}, as_of {ended.ends_at}, standing {late}"
             self._violate("where a version begins", text, ref.schedule_id)
 
+    def born(self, ref: VersionRef) -> datetime:
+        """Return when a version was stored."""
+        versions: Any = self.versions
+        at: datetime = versions.born[ref]
+        return at
+
     def _left_too_late(self, row: Occurrence, heir: VersionRef) -> bool:
         """Whether a row left PLANNED when its version had ended already.
 
         A slow pass can do that; no relay lets it go.
         """
         left = self.previous[row.key][0]
-        return row.state == "SCHEDULED" and left >= self.versions.born[heir]
+        return row.state == "SCHEDULED" and left >= self.born(heir)
 
 
 def _accept(*_: Any) -> None:

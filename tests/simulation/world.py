@@ -126,20 +126,7 @@ class World:
         }
 
     def _make_ports(self) -> None:
-        self.store = WatchedStore(self)
-        self.schedules = MemorySchedules(self.store)
-        self.timeline = MemoryTimeline(self.store)
-        self.directory = MemoryDirectory(self.store)
-        self.groups = MemoryShardGroups(self.store)
-        self.sweep_queue = MemorySweepQueue()
-        self.parking = MemoryParking(self.store)
-        self.loads = MemoryLoads(self.store)
-        self.places = MemoryRates(self.store)
-        self.work_queue = MemoryWorkQueue()
-        self.jobs = MemoryJobs(self.store)
-        self.job_queue = MemoryJobQueue()
-        self.queues = MemoryDeliveryQueues(TrueClock(self))
-        self.ids = SeededIds(self.seed)
+        self._make_stores()
         self.tenants: dict[str, Tenant] = {}
         self.arns: dict[str, str] = {}
         for tenant in TENANTS:
@@ -151,6 +138,22 @@ class World:
                 self.directory.register_handler(
                     Handler(name, handler, routing, queue_arn=arn)
                 )
+
+    def _make_stores(self) -> None:
+        self.store = WatchedStore(self)
+        self.schedules: Any = MemorySchedules(self.store)
+        self.timeline: Any = MemoryTimeline(self.store)
+        self.directory: Any = MemoryDirectory(self.store)
+        self.groups: Any = MemoryShardGroups(self.store)
+        self.sweep_queue: Any = MemorySweepQueue()
+        self.parking: Any = MemoryParking(self.store)
+        self.loads: Any = MemoryLoads(self.store)
+        self.places: Any = MemoryRates(self.store)
+        self.work_queue: Any = MemoryWorkQueue()
+        self.jobs: Any = MemoryJobs(self.store)
+        self.job_queue: Any = MemoryJobQueue()
+        self.queues: Any = MemoryDeliveryQueues(TrueClock(self))
+        self.ids = SeededIds(self.seed)
 
     # --- what happens -----------------------------------------------------------
 

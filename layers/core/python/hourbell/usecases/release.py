@@ -83,7 +83,9 @@ def release(
     deferred = [row for row in rows.values() if row.state is State.DEFERRED]
     report, ended, hindered = _let_go(plane, deferred, now)
     stuck = tuple(row.key for row in rows.values() if is_stuck(row, now, previous))
-    settled, unclear = _settle(plane, [taken[key] for key in [*over, *gone, *ended]], now)
+    settled, unclear = _settle(
+        plane, [taken[key] for key in [*over, *gone, *ended]], now
+    )
     hindered |= dict.fromkeys(unclear, ParkReason.UNCLEAR)
     left = {key: dispatch for key, dispatch in taken.items() if key not in gone}
     return replace(
