@@ -191,23 +191,22 @@ class EngineWorld(CrashWorld):
         """Bring the store to what the tables hold."""
         tables = self._database.tables
         self._follow_schedules(self._scan(tables.schedules))
-        rows = []
-        for item in self._scan(tables.timeline):
-            if is_dispatch(item):
-                dispatch = decode_dispatch(item)
-                if self.store.dispatch(dispatch.key) != dispatch:
-                    self.store.put_dispatch(dispatch)
-            else:
-                rows.append(decode_occurrence(item))
-        for row in rows:
+        items = self._scan(tables.timeline)
+        for dispatch in [decode_dispatch(each) for each in items if is_dispatch(each)]:
+            if self.store.dispatch(dispatch.key) != dispatch:
+                self.store.put_dispatch(dispatch)
+        for row in [decode_occurrence(each) for each in items if not is_dispatch(each)]:
             if self.store.row(row.key) != row:
                 self.store.put_row(row)
         for item in self._scan(tables.control):
             if item["item"]["S"] == "LEASE" and "holder" in item:
-                # One that was given back has no end: it is over now.
-                lease = decode_lease(encode_end(self.now) | item)
-                if self.store.groups.get(lease.group) != lease:
-                    self.store.groups[lease.group] = lease
+                self._follow_lease(item)
+
+    def _follow_lease(self, item: Item) -> None:
+        # One that was given back has no end: it is over now.
+        lease = decode_lease(encode_end(self.now) | item)
+        if self.store.groups.get(lease.group) != lease:
+            self.store.groups[lease.group] = lease
 
     def _follow_schedules(self, items: list[Any]) -> None:
         for item in items:

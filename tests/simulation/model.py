@@ -246,7 +246,12 @@ class Model:
             self._violate("exactly one chain", text, history)
 
     def _judge_leftovers(self) -> None:
-        parked = {key for _, key in self.store.parked}
+        # What is parked comes up later; not what waits for a row that is gone.
+        parked = {
+            key
+            for (_, key), each in self.store.parked.items()
+            if each.reason != "TARGET_UNREADABLE"
+        }
         for row in self.store.all_rows():
             when = f"{row.occurrence_id} available {row.available_at}"
             late = row.scheduled_for <= self.now

@@ -101,7 +101,8 @@ class Specs:
         if change is None or zone == UTC_ZONE or not near < change + 30 * MINUTE:
             return None
         local = wall(zone, change - MINUTE) + MINUTE
-        return local + self.rng.randrange(30) * MINUTE
+        missing: datetime = local + self.rng.randrange(30) * MINUTE
+        return missing
 
     def _bounded(self, kind: str, zone: str) -> Rule:
         """Return a rule of a zone with bounds, and without times of its own."""
