@@ -221,13 +221,10 @@ class Model:
         # What a slow pass planned for a version that ends before is canceled when due.
         planned = [row for row in planned if not _is_stray(history, row)]
         times = [f"v{row.version} {row.scheduled_for:%d %H:%M:%S}" for row in planned]
-        following = history.goes_on(self.now)
-        if following is not None and following <= self.now + 3 * SECOND:
-            return  # By a clock that is ahead it may be past.
-        state = last.state
+        following, state = history.goes_on(self.now), last.state
+        if _is_just_over(history, self.now, following):
+            return
         if state == "ACTIVE" and following is None:
-            if not _is_over(history, self.now):
-                return
             state = "COMPLETED"
         if schedule.state != state or schedule.handover:
             text = f"{schedule.state} handover={schedule.handover}, should be {state}"
@@ -375,10 +372,12 @@ class Model:
                     self._violate("what stands runs", text, history)
 
 
-def _is_over(history: History, now: datetime) -> bool:
-    """Whether the last time is so long ago that passes have come to what follows."""
+def _is_just_over(history: History, now: datetime, following: datetime | None) -> bool:
+    """Whether the last time of all is so near that clocks differ about it."""
+    if following is not None:
+        return following <= now + 3 * SECOND
     last = max(history.due(now), default=None)
-    return last is None or last < now - 3 * MINUTE
+    return last is not None and last >= now - 3 * MINUTE
 
 
 def _is_stray(history: History, row: Any) -> bool:
