@@ -18,7 +18,7 @@ from multiprocessing import get_context
 from typing import Any
 
 from tests.simulation.crash_world import CrashWorld
-from tests.simulation.lives import Life, every_life
+from tests.simulation.lives import POLICIES, WINDOWS, Life, every_life
 from tests.simulation.store import MOVES
 
 # Port calls that a full enumeration must have stopped at.
@@ -31,6 +31,13 @@ CALLS = {
 }
 NOT_MADE = {"SCHEDULED -> DEAD"}
 WANTED_MOVES = {f"{a} -> {b}" for a, ends in MOVES.items() for b in ends} - NOT_MADE
+# Of all crash points, so many are of lives with each policy value.
+LEAST_POINTS = 0.1
+POLICY_VALUES = (
+    *(policy for policy, _ in POLICIES),
+    *(f"window {window}" for window in WINDOWS),
+    *("on time", "overdue", "one-time", "recurring"),
+)
 
 Maker = Callable[..., CrashWorld]
 
@@ -116,8 +123,16 @@ def missing(told: dict[str, Any]) -> list[str]:
     """Return what a full enumeration did not come to."""
     calls = sorted(CALLS - set(told["calls"]))
     moves = sorted(WANTED_MOVES - set(told["transitions"]))
-    return [f"never stopped at {name}" for name in calls] + [
-        f"never saw {move}" for move in moves
+    points = max(told["crash_points"], 1)
+    rare = [
+        f"{value}: {told['policy_values'].get(value, 0)} of {points} crash points"
+        for value in POLICY_VALUES
+        if told["policy_values"].get(value, 0) < points * LEAST_POINTS
+    ]
+    return [
+        *(f"never stopped at {name}" for name in calls),
+        *(f"never saw {move}" for move in moves),
+        *rare,
     ]
 
 
