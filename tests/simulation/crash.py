@@ -31,7 +31,7 @@ CALLS = {
 }
 NOT_MADE = {"SCHEDULED -> DEAD"}
 WANTED_MOVES = {f"{a} -> {b}" for a, ends in MOVES.items() for b in ends} - NOT_MADE
-# Of all crash points, so many are of lives with each policy value.
+# Of the points of lives of policies, so many have each value.
 LEAST_POINTS = 0.1
 POLICY_VALUES = (
     *(policy for policy, _ in POLICIES),
@@ -123,11 +123,12 @@ def missing(told: dict[str, Any]) -> list[str]:
     """Return what a full enumeration did not come to."""
     calls = sorted(CALLS - set(told["calls"]))
     moves = sorted(WANTED_MOVES - set(told["transitions"]))
-    points = max(told["crash_points"], 1)
+    values = told["policy_values"]
+    points = max(values.get("on time", 0) + values.get("overdue", 0), 1)
     rare = [
-        f"{value}: {told['policy_values'].get(value, 0)} of {points} crash points"
+        f"{value}: {values.get(value, 0)} of {points} crash points"
         for value in POLICY_VALUES
-        if told["policy_values"].get(value, 0) < points * LEAST_POINTS
+        if values.get(value, 0) < points * LEAST_POINTS
     ]
     return [
         *(f"never stopped at {name}" for name in calls),
