@@ -14,9 +14,10 @@ from hourbell.domain.definition import derived_schedule_id
 from tests.simulation.log import Spec
 from tests.simulation.rules import Rule, available_at, spelled
 
-BEGIN = datetime(2026, 6, 9, 11, 59, 30, tzinfo=UTC)
+# Ahead of an engine's own clock, by which it deletes what has expired.
+BEGIN = datetime(2035, 6, 9, 11, 59, 30, tzinfo=UTC)
 MINUTE, SECOND = timedelta(minutes=1), timedelta(seconds=1)
-NOON = datetime(2026, 6, 9, 12, tzinfo=UTC)
+NOON = datetime(2035, 6, 9, 12, tzinfo=UTC)
 TENANT = "acme"
 POLICIES = (("SKIP", None), ("FIRE_ONCE", None), ("CATCH_UP", 3))
 WINDOWS = (0, 90, 1500)
