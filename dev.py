@@ -32,6 +32,10 @@ COMMANDS = {
         commands.simulate,
         "run seeded worlds full of faults [--seeds N --seed S]",
     ),
+    "crash": (
+        commands.crash,
+        "stop a process at every port call of an occurrence's life [--json]",
+    ),
     "fuzz": (commands.fuzz, "send made-up requests to the local stack [--cases N]"),
     "schemas": (commands.schemas, "write schemas/openapi.json, or --check it"),
     "tzdata": (

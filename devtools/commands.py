@@ -100,6 +100,13 @@ def simulate(arguments: list[str]) -> None:
     shell.become("simulate", [environments.PYTHON, "-m", module, *arguments])
 
 
+def crash(arguments: list[str]) -> None:
+    """Enumerate the crashes of occurrences' lives; the arguments are its own."""
+    prepare()
+    module = "tests.simulation.crash"
+    shell.become("crash", [environments.PYTHON, "-m", module, *arguments])
+
+
 def fuzz(arguments: list[str]) -> None:
     """Send made-up requests to the API of a local stack of its own."""
     prepare()

@@ -1,23 +1,24 @@
 """What callers ask the API for, at random, and what is true once they are told."""
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from hourbell.domain.definition import Definition, NewSchedule, Tracking
-from hourbell.domain.errors import HourbellError, Transient
-from hourbell.domain.misfire import Misfire, MisfirePolicy
-from hourbell.domain.schedule import Timing
+from hourbell.domain.errors import Forbidden, HourbellError, Transient
 from hourbell.usecases import change_schedule
 from hourbell.usecases.backfill import backfill
 from hourbell.usecases.backfill_values import BackfillRequest
 from hourbell.usecases.create_schedule import create_schedule
+from hourbell.usecases.identify import Caller, identify
 from hourbell.usecases.run_now import run_now
 
 from tests.simulation.backfills import Backfills
-from tests.simulation.log import Call, Send, Spec
-from tests.simulation.rules import MINUTE, NEW_YORK, Rule, wall
+from tests.simulation.faults import CALENDAR
+from tests.simulation.jobs import JobCalls
+from tests.simulation.log import Call, Send
+from tests.simulation.rules import MINUTE
+from tests.simulation.specs import Specs, definition_of, request_of
 
 STOPS = "a stop stops"
 CHANGES = {"pause", "resume", "cancel", "edit"}
@@ -29,6 +30,7 @@ KINDS = (
     "cancel",
     *("run",) * 2,
     *("backfill",) * 3,
+    *("job",) * 2,
 )
 
 
@@ -53,9 +55,11 @@ class Callers:
         self.world = world
         self.rng = world.rng
         self.closed = False
+        self.specs = Specs(world)
+        self.jobs = JobCalls(self)
         self.stops: dict[str, list[Stop]] = defaultdict(list)
         self.sent: set[str] = set()
-        self._by_name: dict[str, Call] = {}
+        self.by_name: dict[str, Call] = {}
         self._favourite: str | None = None
 
     # --- calls ------------------------------------------------------------------
@@ -63,8 +67,11 @@ class Callers:
     def act(self, process: Any, attempt: str) -> None:
         """Make one call, or repeat a create or run that had no answer."""
         call = self._next_call()
-        if call is None:
-            return
+        if call is not None:
+            self.perform(process, attempt, call)
+
+    def perform(self, process: Any, attempt: str, call: Call) -> None:
+        """Make a call, and note what its caller is told."""
         world = self.world
         now = process.clock.now()
         call.nows.append(now)
@@ -78,6 +85,7 @@ class Callers:
             return
         except HourbellError as error:
             call.refused = error.code
+            world.counts[CALENDAR[2]] += isinstance(error, Forbidden)
             call.answered = world.now
             world.note(f"[{attempt}] {call.mark}: refused, {error.code}")
             return
@@ -90,7 +98,8 @@ class Callers:
         waiting = [
             call
             for call in calls[-30:]
-            if call.answered is None and call.kind in {"create", "run"}
+            if call.answered is None and call.kind in {"create", "run", "job"}
+            if call.job is None
         ]
         if waiting and self.rng.random() < 0.5:
             return self.rng.choice(waiting)  # type: ignore[no-any-return]
@@ -108,9 +117,11 @@ class Callers:
         if kind == "create":
             tenant = rng.choice(sorted(world.tenants))
             call = Call(number, kind, f"{tenant}-{number}", world.now)
-            call.spec, call.key = self._spec(number), f"key-{number}"
-            self._by_name[call.name] = call
+            call.spec, call.key = self.specs.new(number), f"key-{number}"
+            self.by_name[call.name] = call
             return call
+        if kind == "job":
+            return self.jobs.new(number, alive)
         pool = alive if rng.random() < 0.95 else schedules
         # Changes come in bursts.
         names = [each.name for each in pool]
@@ -122,7 +133,8 @@ class Callers:
         call = Call(number, kind, target.name, world.now)
         call.schedule_id = target.schedule_id
         if kind == "edit":
-            call.spec = self._edited(target, number)
+            before = self.world.model_spec(target.schedule_id, target.version)
+            call.spec = self.specs.edited(before, number)
         if kind == "run":
             earlier = [
                 each.key
@@ -135,14 +147,18 @@ class Callers:
 
     def _make(self, process: Any, call: Call, now: datetime) -> Any:
         tenant = call.name.split("-")[0]
-        who, changes = self.world.tenants[tenant], process.changes
+        who, changes = self._identity(process, tenant), process.changes
         target = call.schedule_id or ""
         if call.kind == "create":
-            return create_schedule(process.registry, who, _requested(call), now)
+            assert call.spec is not None
+            wanted = request_of(call.spec, call.name, call.number, call.key)
+            return create_schedule(process.registry, who, wanted, now)
+        if call.kind == "job":
+            return self.jobs.start(process, who, call, now)
         if call.kind == "edit":
             assert call.spec is not None
             found = change_schedule.find_current(changes, tenant, target)
-            definition, marks = _definition(call.spec), {"call": call.mark}
+            definition, marks = definition_of(call.spec), {"call": call.mark}
             return change_schedule.edit(
                 *(changes, who, found, definition, now),
                 description="",
@@ -153,7 +169,7 @@ class Callers:
             key = call.key or ""
             return run_now(changes, who, target, now, key=key, reason=call.mark)
         if call.kind == "backfill":
-            call.request = self._backfill_request(now)
+            call.request = call.request or self._backfill_request(now)
             return backfill(changes, who, target, call.request, now)
         plain: dict[str, Any] = {
             "pause": change_schedule.pause,
@@ -161,6 +177,16 @@ class Callers:
             "cancel": change_schedule.cancel,
         }
         return plain[call.kind](changes, who, target, now, reason=call.mark)
+
+    def _identity(self, process: Any, tenant: str) -> Caller:
+        """Return who calls, as the API finds out.
+
+        Raises:
+            Forbidden: the tenant is suspended.
+        """
+        who = identify(process.directory, self.world.arns[tenant], "api test")
+        assert isinstance(who, Caller)
+        return who
 
     def _backfill_request(self, now: datetime) -> BackfillRequest:
         first = now - self.rng.uniform(2, 200) * MINUTE
@@ -174,63 +200,18 @@ class Callers:
             per_minute=self.rng.choice((6, 60, 600)),
         )
 
-    # --- what is asked for ------------------------------------------------------
-
-    def _spec(self, number: int) -> Spec:
-        rng = self.rng
-        policies = ("SKIP", "FIRE_ONCE", "FIRE_ONCE", *("CATCH_UP",) * 3)
-        policy = rng.choice(policies)
-        late = rng.choice((None, None, None, 120, 600, 1800))
-        return Spec(
-            self._rule(),
-            number,
-            policy,
-            rng.choice((1, 3, 20, 80)) if policy == "CATCH_UP" else None,
-            late,
-            rng.choice((0, 0, 0, 0, 90, 1500)),
-            rng.random() < 0.15,
-        )
-
-    def _rule(self) -> Rule:
-        rng, now = self.rng, self.world.now
-        zone = rng.choice(("UTC", NEW_YORK))
-        kind = rng.choice(
-            ("every", "every", "every", "hourly", "daily", "once", "rate")
-        )
-        end = None
-        if rng.random() < 0.15:
-            end = now.replace(second=0, microsecond=0) + rng.randrange(4, 90) * MINUTE
-        most = rng.choice((1, 3, 12)) if rng.random() < 0.1 else None
-        near = now + rng.uniform(0.5, 60) * MINUTE
-        local = wall(zone, near.replace(second=0, microsecond=0))
-        minutes = {"every": (1, 1, 2, 3, 5, 10, 15), "rate": (1, 2, 7, 30)}
-        if kind in minutes:
-            return Rule(kind, rng.choice(minutes[kind]), 0, zone, end=end, most=most)
-        if kind == "once":
-            return Rule(kind, zone=zone, once=local)
-        return Rule(kind, local.minute, local.hour, zone, end=end, most=most)
-
-    def _edited(self, target: Any, number: int) -> Spec:
-        before: Spec = self.world.model_spec(target.schedule_id, target.version)
-        after = self._spec(number)
-        after = replace(after, tracked=before.tracked)
-        if self.rng.random() < 0.3:
-            return replace(before, payload=number)
-        if before.rule.most is not None or after.rule.most is not None:
-            kept = before.rule.most if after.rule.kind != "once" else None
-            after = replace(after, rule=replace(after.rule, most=kept))
-        return after
-
     def is_tracked(self, schedule_id: str) -> bool:
         """Whether a schedule's consumers report back; no edit changes it here."""
         found = self.world.store.schedules.get(schedule_id)
-        call = self._by_name.get(found.name) if found else None
+        call = self.by_name.get(found.name) if found else None
         return bool(call and call.spec and call.spec.tracked)
 
     # --- what is true at once ---------------------------------------------------
 
     def _answered(self, call: Call) -> None:
         world = self.world
+        if call.kind == "job":
+            return
         if call.kind == "create":
             call.schedule_id = call.answer.schedule.schedule_id
         rows = world.store.by_schedule[call.schedule_id]
@@ -316,33 +297,6 @@ class Callers:
 
     def _violate_id(self, invariant: str, text: str, schedule: str | None) -> None:
         self.world.log.violate(invariant, self.world.steps, text, schedule)
-
-
-def _requested(call: Call) -> NewSchedule:
-    assert call.spec is not None
-    definition = _definition(call.spec)
-    return NewSchedule(
-        call.name,
-        definition.timing,
-        definition.handler,
-        f"body-{call.number}",
-        definition.payload_json,
-        definition.tracking,
-        definition.flexible_window_seconds,
-        definition.misfire,
-        idempotency_key=call.key,
-    )
-
-
-def _definition(spec: Spec) -> Definition:
-    rule = spec.rule
-    timing = Timing(
-        rule.expression, rule.zone, end_at=rule.end, max_occurrences=rule.most
-    )
-    misfire = Misfire(MisfirePolicy(spec.policy), spec.limit, spec.max_lateness)
-    tracking = Tracking.TRACKED if spec.tracked else Tracking.UNTRACKED
-    payload = f'{{"n":{spec.payload}}}'
-    return Definition(timing, "ring", payload, tracking, spec.window, misfire)
 
 
 def _told(call: Call) -> str:

@@ -2,44 +2,53 @@
 
 import json
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from hourbell.domain.errors import Transient
 from hourbell.usecases.ports import Page, Sent, Write
 
 from tests.simulation.log import Send
-from tests.simulation.store import RECENT
 
 # Chances per port call, of a seed with all classes at full strength.
 CHANCES = {
     "crash before a call": 0.004,
     "crash after a call": 0.004,
-    "no answer to a read": 0.004,
-    "no answer to a write": 0.01,
-    "unclear write without effect": 0.02,
-    "unclear write with effect": 0.02,
-    "stale versions": 0.3,
+    "no answer to a read": 0.007,
+    "no answer to a write": 0.04,
+    "write takes effect late": 0.05,
+    "unclear write without effect": 0.05,
+    "unclear write with effect": 0.05,
+    "statement takes effect late": 0.05,
+    "stale versions": 0.7,
     "stale page": 0.2,
-    "entry not accepted": 0.03,
-    "accepted entry without answer": 0.03,
+    "item of the release before": 0.03,
+    "entry not accepted": 0.15,
+    "accepted entry without answer": 0.22,
     "process stalls": 0.004,
+    "process frozen until it dies": 0.004,
     "another process acts": 0.06,
     "a caller acts": 0.012,
     # Per record, message or tick.
-    "stream record repeated": 0.05,
-    "stream record late": 0.05,
-    "stream record lost": 0.05,
-    "sweep message lost": 0.03,
-    "partial batch": 0.05,
-    "tick missed": 0.05,
-    "tick doubled": 0.1,
+    "stream record repeated": 0.3,
+    "stream record late": 0.2,
+    "stream record lost": 0.2,
+    "sweep message lost": 0.25,
+    "partial batch": 0.9,
+    "tick missed": 0.25,
+    "tick doubled": 0.25,
 }
+# What strikes by its own calendar.
+CALENDAR = ("outage of minutes", "outage of a day", "tenant suspended")
 PACKED = {"plan", "move", "post", "settle"}
 WRITES = {
     *("create", "relabel", "succeed", "take_over", "complete", "record_run"),
     *("record_backfill", "reopen", "ensure", "acquire", "release", "put"),
+    *("park", "put_off", "unpark", "advance", "reserve", "add"),
 }
+# How old an eventual read may be: mostly fresh, with a long tail.
+LAGS = (5, 20, 20, 150)
 
 
 class Crash(BaseException):
@@ -69,6 +78,7 @@ def make_call(
     """Make one port call, with whatever befalls it."""
     world = process.world
     process.enter(name)
+    world.reached(name, after=False)
     if world.strikes("crash before a call"):
         raise Crash
     answer: Any
@@ -81,6 +91,7 @@ def make_call(
     else:
         answer = _read(process, name, method, args, kwargs)
     process.leave(name)
+    world.reached(name, after=True)
     if world.strikes("crash after a call"):
         raise Crash
     return answer
@@ -90,6 +101,9 @@ def _write(
     process: Any, name: str, method: Callable[..., Any], args: Any, kwargs: Any
 ) -> Any:
     world = process.world
+    if world.strikes("write takes effect late"):
+        _later(world, lambda: method(*args, **kwargs))
+        raise Transient(f"{name}: no answer, and its effect comes later")
     silent = world.strikes("no answer to a write")
     if silent and world.rng.random() < 0.5:
         raise Transient(f"{name}: no answer, no effect")
@@ -97,6 +111,16 @@ def _write(
     if silent:
         raise Transient(f"{name}: no answer, though it took effect")
     return answer
+
+
+def _later(world: Any, write: Callable[[], Any]) -> None:
+    """Let a request take effect that its sender has given up."""
+    wait = timedelta(seconds=world.rng.uniform(0.5, 5))
+    world.at(world.now + wait, "late write", write)
+
+
+def _is_recent(world: Any, at: datetime) -> bool:
+    return bool(world.now - at < timedelta(seconds=world.rng.choice(LAGS)))
 
 
 def _read(
@@ -119,7 +143,7 @@ def _stale_versions(world: Any, found: dict[Any, Any]) -> dict[Any, Any]:
     told = dict(found)
     for ref in found:
         at, old = world.store.versions.previous[ref]
-        if world.now - at < RECENT and world.strikes("stale versions"):
+        if _is_recent(world, at) and world.strikes("stale versions"):
             if old is None:
                 del told[ref]
             else:
@@ -132,7 +156,7 @@ def _stale_page(world: Any, page: Page) -> Page:
         told = []
         for thing in things:
             at, old = world.store.previous[thing.key]
-            if world.now - at < RECENT and world.strikes("stale page"):
+            if _is_recent(world, at) and world.strikes("stale page"):
                 told.extend([] if old is None else [old])
             else:
                 told.append(thing)
@@ -156,6 +180,9 @@ def _packed(
         if count:
             process.between()
         if world.strikes("unclear write without effect"):
+            continue
+        if world.strikes("statement takes effect late"):
+            _later(world, partial(method, [things[place]]))
             continue
         (answer,) = method([things[place]])
         if not world.strikes("unclear write with effect"):

@@ -7,7 +7,7 @@ from typing import Any
 from tests.simulation.log import Call, Log, Spec
 from tests.simulation.rules import INSTANT, ceil_second
 
-_FAR = timedelta(days=2)
+_FAR = timedelta(days=6)
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,21 @@ class History:
                 if call.kind == "create" and call.name == self.name
             ]
         else:
-            found = [call for call in self.log.calls if call.mark == entry.reason]
+            found = [
+                call
+                for call in self.log.calls
+                if call.mark == entry.reason and call.name == self.name
+            ]
         if len(found) != 1:
             self._violate("a version has its call", f"v{entry.version} {entry.reason}")
             return
         call = found[0]
         before = self.owners.get(entry.version - 1)
-        if call.refused is not None:
+        # What an earlier attempt wrote may take effect after the last one's refusal.
+        born = self.world.store.born(entry.ref)
+        known = born <= (call.answered or born)
+        retried = call.refused == "tenant_suspended" and len(call.nows) > 1
+        if call.refused is not None and known and not retried:
             self._violate("what is refused is not stored", f"{call.mark} {call.kind}")
         owner = Owner(
             call, entry, self._spec(call, entry, before), _state(call, before)
@@ -77,7 +85,8 @@ class History:
         if before is None:
             assert call.spec is not None
             rule = call.spec.rule
-            anchor = ceil_second(entry.created_at) if rule.kind == "rate" else None
+            begun = ceil_second(rule.start or entry.created_at)
+            anchor = begun if rule.kind == "rate" else None
             return replace(call.spec, rule=replace(rule, anchor=anchor))
         if call.spec is None:
             return before.spec

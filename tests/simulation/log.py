@@ -23,6 +23,7 @@ class Spec:
     max_lateness: int | None = None
     window: int = 0
     tracked: bool = False
+    handler: str = "ring"
 
     def following(self, before: "Spec", now: datetime) -> "Spec":
         """Return this spec with the anchor that an edit of `before` gives its rate."""
@@ -30,7 +31,7 @@ class Spec:
         if rule.kind != "rate":
             return self
         kept = old.kind == "rate" and old.n == rule.n
-        anchor = old.anchor if kept else ceil_second(now)
+        anchor = old.anchor if kept else ceil_second(rule.start or now)
         return replace(self, rule=replace(rule, anchor=anchor))
 
 
@@ -43,6 +44,7 @@ class Call:
         answered: true time of the answer; None when there was none.
         refused: code of the error, when that was the answer.
         states: when it was answered, the states of the schedule's rows by id.
+        job: the call that made the job of which this is an item.
     """
 
     number: int
@@ -59,6 +61,7 @@ class Call:
     request: Any = None
     states: dict[str, str] = field(default_factory=dict)
     step: int = 0
+    job: "Call | None" = None
 
     @property
     def mark(self) -> str:

@@ -42,7 +42,7 @@ class OutboxRecords:
     def relay_stream(self, tries: int) -> None:
         """Let a relay have some of the records that have come, in any order."""
         world = self.world
-        if "relay" in world.down:
+        if world.is_down("relay"):
             world.at(world.down["relay"] + SECOND, "stream", tries)
             return
         ready = sorted(each for each in self._records if each[0] <= world.now)
@@ -104,7 +104,7 @@ class OutboxRecords:
             world.note(f"[{attempt}] {_told(report)}")
             settled = not report.unsettled
 
-        if "relay" in world.down:
+        if world.is_down("relay"):
             world.at(world.down["relay"] + SECOND, "sweep", what)
             return
         try:

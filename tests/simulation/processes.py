@@ -6,6 +6,7 @@ from typing import Any
 
 from hourbell.usecases.change_schedule import Changes
 from hourbell.usecases.create_schedule import Registry
+from hourbell.usecases.job_items import Bench
 from hourbell.usecases.materialize import Plane
 from hourbell.usecases.relay import Outbox
 from hourbell.usecases.scan import Scanner
@@ -16,8 +17,15 @@ HORIZON = timedelta(seconds=180)
 MAX_SKEW = 2.0
 # A function may be frozen past its timeout, yet never past the watermark's lag of two
 # minutes; a caller is answered, or cut off, within 15 s.
-LIVES = {"materializer": 100, "relay": 100, "caller": 15}
-STALLS = {"materializer": (20, 95), "relay": (5, 95), "caller": (1, 12)}
+LIVES = {"materializer": 100, "relay": 100, "caller": 15, "worker": 60}
+STALLS = {
+    "materializer": (20, 95),
+    "relay": (5, 95),
+    "caller": (1, 12),
+    "worker": (1, 50),
+}
+# How long a frozen process is no use to anybody before it is found dead, in seconds.
+FROZEN = (110, 300, 900, 3600)
 
 
 class SkewedClock:
@@ -32,7 +40,7 @@ class SkewedClock:
         return reading
 
 
-@dataclass
+@dataclass(eq=False)
 class Process:
     """A function's instance, of one of three kinds."""
 
@@ -42,6 +50,7 @@ class Process:
     busy: bool = False
     tasks: int = 0
     began: datetime = field(init=False)
+    frozen_until: datetime | None = None
 
     def __post_init__(self) -> None:
         self.restart()
@@ -61,6 +70,16 @@ class Process:
         self.loads = Port(self, "loads", world.loads)
         self.rates = Port(self, "rates", world.places)
         self.queues = Port(self, "queues", world.queues)
+        self.work_queue = Port(self, "work_queue", world.work_queue)
+        self.jobs = Port(self, "jobs", world.jobs)
+        self.job_queue = Port(self, "job_queue", world.job_queue)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it can take a task."""
+        if self.frozen_until is not None and self.frozen_until <= self.world.now:
+            self.frozen_until = None
+        return not self.busy and self.frozen_until is None
 
     def begin(self) -> str:
         """Begin a task; return a name that no other attempt has."""
@@ -88,7 +107,7 @@ class Process:
             self.groups,
             self.parking,
             self.sweep_queue,
-            self.world.work_queue,
+            self.work_queue,
             self.clock,
         )
 
@@ -101,6 +120,10 @@ class Process:
         return Registry(self.plane, self.groups, self.world.ids)
 
     @property
+    def bench(self) -> Bench:
+        return Bench(self.registry, self.changes)
+
+    @property
     def outbox(self) -> Outbox:
         return Outbox(self.schedules, self.timeline, self.queues, self.clock)
 
@@ -108,6 +131,14 @@ class Process:
         """Let time pass and others act before a call."""
         world = self.world
         world.now += timedelta(microseconds=world.rng.randrange(500, 20_000))
+        if world.strikes("process frozen until it dies"):
+            # Another instance is at work meanwhile; both frozen would be an outage.
+            seconds = world.rng.choice(FROZEN)
+            others = [p for p in world.processes if p.kind == self.kind and p != self]
+            if all(each.frozen_until is None for each in others):
+                self.frozen_until = world.now + timedelta(seconds=seconds)
+            world.note(f"{self.name} freezes for {seconds} s before {name}")
+            raise Crash
         if world.strikes("process stalls"):
             low, high = STALLS[self.kind]
             seconds = world.rng.uniform(low, high)

@@ -1,21 +1,23 @@
 """Run seeds of the simulation, and print what did not hold.
 
 Run: `python -m tests.simulation.run [--seeds N] [--first S] [--steps K] [--json]`, or
-`--seed S [--trace]` for one seed with its timeline.
+`--seed S [--trace [--about NAME]]` for one seed with its timeline.
 """
 
 import argparse
 import json
+import os
 import sys
 import traceback
-from collections import Counter
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from multiprocessing import get_context
 
-from tests.simulation.actions import CHANGES
-from tests.simulation.faults import CHANCES
-from tests.simulation.log import Violation
+from tests.simulation.coverage import covered
 from tests.simulation.model import Model
+from tests.simulation.report import Report, Result
 from tests.simulation.world import World
 
 STEPS = 400
@@ -23,38 +25,15 @@ STEPS = 400
 KNOWN: frozenset[str] = frozenset()
 
 
-# From so many seeds on, each class of fault must have struck, and each call been made,
-# as often as this, or the run proves too little.
-MANY_SEEDS, OFTEN = 30, 3
-CLASSES = (
-    *CHANCES,
-    *(f"call: {kind}" for kind in ("create", *sorted(CHANGES), "run", "backfill")),
-)
-
-
-@dataclass
-class Result:
-    """What came of one seed."""
-
-    seed: int
-    steps: int
-    counts: Counter[str]
-    violations: list[Violation]
-    lines: list[str]
-    names: dict[str, str]
-
-    @property
-    def news(self) -> list[Violation]:
-        """The violations that are not of a known kind."""
-        return [each for each in self.violations if each.invariant not in KNOWN]
-
-
 def simulate(seed: int, steps: int = STEPS) -> Result:
     """Run one seed and judge it."""
     world = World(seed)
+    values: set[str] = set()
     try:
         world.run(steps)
-        Model(world).judge()
+        model = Model(world)
+        model.judge()
+        values = covered(world, model.histories)
     except Exception as error:  # noqa: BLE001 - a bug of either side is a finding
         told = "".join(traceback.format_exception(error)[-4:])
         world.log.violate("no error of its own", world.steps, told)
@@ -62,7 +41,22 @@ def simulate(seed: int, steps: int = STEPS) -> Result:
     world.counts["sends"] = len(log.sends)
     world.counts["rows"] = len(world.store.all_rows())
     names = {key: each.name for key, each in world.store.schedules.items()}
-    return Result(seed, world.steps, world.counts, log.violations, log.lines, names)
+    found = [each for each in log.violations if each.invariant not in KNOWN]
+    for each in log.violations:
+        world.counts[f"known: {each.invariant}"] += each.invariant in KNOWN
+    return Result(seed, world.steps, world.counts, found, values, log.lines, names)
+
+
+def shrunk(failed: Result, steps: int) -> int:
+    """Return with how few steps a seed still breaks its first invariant."""
+    first = failed.violations[0]
+    tried = sorted({first.step + 1, first.step + 40, steps // 2} - {0})
+    for fewer in tried:
+        if fewer < steps:
+            found = simulate(failed.seed, fewer).violations
+            if any(each.invariant == first.invariant for each in found):
+                return fewer
+    return steps
 
 
 def main(arguments: list[str]) -> int:
@@ -71,28 +65,38 @@ def main(arguments: list[str]) -> int:
     seeds = range(options.first, options.first + options.seeds)
     if options.seed is not None:
         seeds = range(options.seed, options.seed + 1)
-    total: Counter[str] = Counter()
-    failed: list[Result] = []
-    steps = done = 0
-    for seed in seeds:
-        done += 1
-        result = simulate(seed, options.steps)
-        total += result.counts
-        steps += result.steps
-        if result.news:
-            failed.append(result)
-        total.update(f"known: {name}" for name in _kinds(result) & KNOWN)
-        if not options.json:
-            _print(result, options)
-        if options.stop and failed:
-            break
+    report = Report()
+    with closing(_results(seeds, options)) as results:
+        for result in results:
+            report.add(result)
+            if not options.json:
+                _print(result, options)
+            if options.stop and report.failed:
+                break
     if options.json:
-        print(json.dumps(_summary(done, steps, total, failed), indent=2))
+        print(json.dumps(report.as_json(), indent=2))
     else:
-        print(f"{done} seeds, {steps} steps, {len(failed)} with violations")
-        for name, count in sorted(total.items()):
-            print(f"  {count:8} {name}")
-    return 1 if failed or _is_too_rare(done, total) else 0
+        _print_report(report)
+    rare = report.too_rare()
+    if rare:
+        print("too rare to prove anything:", *rare, sep="\n  ", file=sys.stderr)
+    return 1 if report.failed or rare else 0
+
+
+def _results(
+    seeds: range, options: argparse.Namespace
+) -> Generator[Result, None, None]:
+    """Yield the results in order, computed by as many processes as there are cores."""
+    workers = min(options.jobs, len(seeds))
+    if workers < 2:
+        yield from (simulate(seed, options.steps) for seed in seeds)
+        return
+    with get_context("fork").Pool(workers) as pool:
+        yield from pool.imap(partial(_without_lines, steps=options.steps), seeds)
+
+
+def _without_lines(seed: int, steps: int) -> Result:
+    return replace(simulate(seed, steps), lines=[])
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:
@@ -107,51 +111,31 @@ def _options(arguments: list[str]) -> argparse.Namespace:
         "--stop", action="store_true", help="end with the first finding"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
+    cores = os.cpu_count() or 1
+    parser.add_argument("--jobs", type=int, default=cores, help="processes at once")
     return parser.parse_args(arguments)
-
-
-def _is_too_rare(seeds: int, total: Counter[str]) -> bool:
-    """Whether a long run met too little of something; say of what."""
-    rare = [name for name in CLASSES if total[name] < OFTEN]
-    if seeds < MANY_SEEDS or not rare:
-        return False
-    print(f"too rare to prove anything: {', '.join(rare)}", file=sys.stderr)
-    return True
-
-
-def _kinds(result: Result) -> set[str]:
-    return {each.invariant for each in result.violations}
 
 
 def _print(result: Result, options: argparse.Namespace) -> None:
     if options.trace:
         about = options.about or ""
         print(*(line for line in result.lines if about in line), sep="\n")
-    shown = result.violations if options.trace else result.news
-    for each in shown[: 50 if options.trace else 4]:
-        text = each.text
-        for schedule_id, name in result.names.items():
-            text = text.replace(schedule_id, name)
+    for each in result.violations[: 50 if options.trace else 4]:
+        text = result.shown(each)
         print(f"seed {result.seed} step {each.step}: {each.invariant}: {text}")
-    if result.news:
-        print(f"  replay: --seed {result.seed} --steps {options.steps} --trace")
+    if result.violations and not options.trace:
+        steps = shrunk(result, options.steps)
+        print(f"  replay: --seed {result.seed} --steps {steps} --trace")
 
 
-def _summary(
-    seeds: int, steps: int, total: Counter[str], failed: list[Result]
-) -> dict[str, Any]:
-    return {
-        "seeds": seeds,
-        "steps": steps,
-        "counts": dict(sorted(total.items())),
-        "failed": [
-            {
-                "seed": each.seed,
-                "violations": [asdict(found) for found in each.violations],
-            }
-            for each in failed
-        ],
-    }
+def _print_report(report: Report) -> None:
+    print(f"{report.seeds} seeds, {report.steps} steps, {report.violations} violations")
+    for name, count in sorted(report.counts.items()):
+        print(f"  {count:8} {name}")
+    for name, count in sorted(report.values.items()):
+        print(f"  {count:8} seeds with {name}")
+    for name, count in report.invariants.most_common():
+        print(f"  {count:8} seeds broke: {name}")
 
 
 if __name__ == "__main__":

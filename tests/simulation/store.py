@@ -23,6 +23,8 @@ MOVES = {
     "CANCELED": set(),
     "DEAD": set(),
 }
+# How long ago a pass can have read what it judges by.
+PASS = timedelta(seconds=110)
 OPEN = {"PLANNED", "SCHEDULED"}
 OUT_OF_HAND = {"SCHEDULED", "ENQUEUED", "DEAD"}
 
@@ -30,16 +32,24 @@ OUT_OF_HAND = {"SCHEDULED", "ENQUEUED", "DEAD"}
 class Remembering(dict[Any, Any]):
     """A table that calls back before each write, and keeps what was there before."""
 
-    def __init__(self, now: Callable[[], datetime], judge: Callable[..., None]) -> None:
+    def __init__(
+        self,
+        now: Callable[[], datetime],
+        judge: Callable[..., None],
+        kept: Callable[[Any], Any] = lambda value: value,
+    ) -> None:
         super().__init__()
         self._now = now
         self._judge = judge
+        self._kept = kept
         self.previous: dict[Any, tuple[datetime, Any]] = {}
+        self.born: dict[Any, datetime] = {}
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        old = self.get(key)
+        old, value = self.get(key), self._kept(value)
         self._judge(key, old, value)
         self.previous[key] = (self._now(), old)
+        self.born.setdefault(key, self._now())
         super().__setitem__(key, value)
 
     def setdefault(self, key: Any, default: Any = None) -> Any:
@@ -56,23 +66,35 @@ class WatchedStore(MemoryStore):
         planned: schedule_id -> ids of its PLANNED rows.
         previous: per key of a row or dispatch row, when it was last written, and what
             was there before.
+        expired: rows whose place was taken anew after they had expired, by id.
     """
 
     def __init__(self, world: Any) -> None:
         super().__init__()
         self.world = world
-        self.versions = Remembering(self._now, self._judge_version)
+        items = world.items
+        self.versions = Remembering(self._now, self._judge_version, items.version)
         self.groups = Remembering(self._now, self._judge_group)
+        self.schedules = Remembering(self._now, _accept, items.schedule)
         self.by_schedule: dict[str, dict[str, Occurrence]] = defaultdict(dict)
         self.planned: dict[str, set[str]] = defaultdict(set)
         self.previous: dict[RowKey, tuple[datetime, Any]] = {}
+        self.expired: dict[str, Occurrence] = {}
+        self.closed: dict[tuple[int, str], datetime] = {}
         self.opened: dict[int, dict[str, set[str]]] = defaultdict(
             lambda: defaultdict(set)
         )
 
     def put_row(self, row: Occurrence) -> None:
         """Judge a write, make it, and give its image to the stream."""
+        row = self.world.items.row(row)
         old, key = self.row(row.key), row.key
+        known = self.by_schedule[row.schedule_id].get(row.occurrence_id)
+        if old is None and known is not None:
+            self.expired[row.occurrence_id] = known
+        if old is None and known is not None and row.is_open:
+            text = f"{row.occurrence_id} -> {row.state}"
+            self._violate("what expired never comes back", text, row.schedule_id)
         self._judge_row(old, row)
         self.previous[key] = (self._now(), old)
         self.rows.setdefault(key.partition, {})[key.sort] = row
@@ -85,6 +107,7 @@ class WatchedStore(MemoryStore):
 
     def put_dispatch(self, row: Dispatch) -> None:
         """Make a write of a dispatch row."""
+        row = self.world.items.dispatch(row)
         old, key = self.dispatch(row.key), row.key
         self.previous[key] = (self._now(), old)
         self.dispatches.setdefault(key.partition, {})[key.sort] = row
@@ -92,6 +115,26 @@ class WatchedStore(MemoryStore):
             self._judge_place(key, f"dispatch row {key.sort} is PENDING")
         self._mark_open(key, row.is_open)
         self.world.note(f"dispatch {row.kind} {key.sort} {row.state}")
+
+    def expire(self, now: datetime, chance: float) -> int:
+        """Delete some of what has expired, as DynamoDB does; return how many rows."""
+        deleted = 0
+        tables: tuple[dict[str, dict[str, Any]], ...] = (self.rows, self.dispatches)
+        for table in tables:
+            for rows in table.values():
+                for sort, row in list(rows.items()):
+                    over = row.expires_at is not None and row.expires_at <= now
+                    if over and self.world.rng.random() < chance:
+                        del rows[sort]
+                        deleted += 1
+                        self._judge_deletion(row)
+        return deleted
+
+    def _judge_deletion(self, row: Any) -> None:
+        """What is deleted is over, and was for 15 days."""
+        if row.is_open or row.state == "DEFERRED":
+            text = f"{row.key.sort} is {row.state}"
+            self._violate("only what is over expires", text, row.schedule_id)
 
     def watermark(self, shard: int) -> datetime | None:
         """Return the watermark of a shard, if its group has a record."""
@@ -108,6 +151,8 @@ class WatchedStore(MemoryStore):
 
     def _mark_open(self, key: RowKey, is_open: bool) -> None:
         keys = self.opened[key.shard][key.bucket]
+        if not is_open and key.sort in keys:
+            self.closed[key.shard, key.bucket] = self._now()
         (keys.add if is_open else keys.discard)(key.sort)
         if not keys:
             del self.opened[key.shard][key.bucket]
@@ -132,8 +177,9 @@ class WatchedStore(MemoryStore):
 
     def _judge_place(self, key: RowKey, name: str) -> None:
         mark = self.watermark(key.shard)
-        if mark is not None and _minute(key.bucket) < mark:
-            text = f"{name}, behind the watermark {mark:%d %H:%M}"
+        behind = mark is not None and _minute(key.bucket) < mark
+        if behind and not self._leads_there(key):
+            text = f"{name}, behind the watermark {mark}"
             self._violate("nothing opens behind the watermark", text)
 
     def _judge_release(self, row: Occurrence, name: str) -> None:
@@ -149,6 +195,14 @@ class WatchedStore(MemoryStore):
             text = f"{name}, and no dispatch row is PENDING"
             self._violate("a release has its dispatch row", text, row.schedule_id)
 
+    def _leads_there(self, key: RowKey) -> bool:
+        """Whether a parked row sets the watermark back to here once it is done."""
+        schedule_id = key.sort.split("#")[1]
+        return any(
+            parked.sort.split("#")[1] == schedule_id and parked.bucket <= key.bucket
+            for _, parked in self.parked
+        )
+
     def _parked_sorts(self, bucket: str, shard: int) -> set[str]:
         """Return the sort keys of the parked rows of a bucket."""
         keys = [key for _, key in self.parked]
@@ -156,9 +210,15 @@ class WatchedStore(MemoryStore):
 
     def _is_set_back(self, shard: int, after: datetime, before: datetime) -> bool:
         """Whether a late writer or a parked row is why a watermark goes back."""
-        return any(
-            after <= _minute(bucket) < before and sorts
-            for bucket, sorts in self.opened[shard].items()
+        parked = [_minute(key.bucket) for _, key in self.parked if key.shard == shard]
+        # What the pass found open, others may have closed before it stored that.
+        open_lately = set(self.opened[shard]) | {
+            bucket
+            for (its_shard, bucket), at in self.closed.items()
+            if its_shard == shard and self._now() - at < PASS
+        }
+        return any(minute <= after for minute in parked) or any(
+            after <= _minute(bucket) < before for bucket in open_lately
         )
 
     def _judge_group(self, group: int, old: Lease | None, new: Lease) -> None:
@@ -231,10 +291,29 @@ class WatchedStore(MemoryStore):
         if start not in starts | {ended.ends_at + INSTANT, ended.effective_from}:
             text = f"{ref} begins at {start}: neither as_of nor a standing time"
             self._violate("where a version begins", text, ref.schedule_id)
-        late = [t for t in times if t >= start]
+        sure = {row.scheduled_for for row in rows if not self._left_too_late(row, ref)}
+        late = [t for t in sure if t >= start]
         if late or start <= ended.ends_at:
             text = f"{ref} begins at {start}, as_of {ended.ends_at}, standing {late}"
             self._violate("where a version begins", text, ref.schedule_id)
+
+    def born(self, ref: VersionRef) -> datetime:
+        """Return when a version was stored."""
+        versions: Any = self.versions
+        at: datetime = versions.born[ref]
+        return at
+
+    def _left_too_late(self, row: Occurrence, heir: VersionRef) -> bool:
+        """Whether a row left PLANNED when its version had ended already.
+
+        A slow pass can do that; no relay lets it go.
+        """
+        left = self.previous[row.key][0]
+        return row.state == "SCHEDULED" and left >= self.born(heir)
+
+
+def _accept(*_: Any) -> None:
+    """Judge nothing."""
 
 
 def _minute(bucket: str) -> datetime:
@@ -243,6 +322,3 @@ def _minute(bucket: str) -> datetime:
 
 def _shown(instant: datetime | None) -> str:
     return "..." if instant is None else f"{instant:%H:%M:%S.%f}"
-
-
-RECENT = timedelta(seconds=20)

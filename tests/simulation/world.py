@@ -4,12 +4,14 @@ import heapq
 import random
 from collections import Counter
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from hourbell.adapters.memory import (
     MemoryDeliveryQueues,
     MemoryDirectory,
+    MemoryJobQueue,
+    MemoryJobs,
     MemoryLoads,
     MemoryParking,
     MemoryRates,
@@ -20,37 +22,42 @@ from hourbell.adapters.memory import (
     MemoryWorkQueue,
     SeededIds,
 )
-from hourbell.domain.definition import Handler, Quotas, Tenant, Tier
+from hourbell.domain.definition import Handler, Quotas, Routing, Tenant, Tier
 from hourbell.domain.errors import HourbellError
 from hourbell.domain.shards import ShardMap
-from hourbell.usecases.identify import Caller
 from hourbell.usecases.ports import GroupWork
 from hourbell.usecases.scan import run_pass
 
 from tests.simulation.actions import Callers
+from tests.simulation.calendar import STARTS, Calendar
 from tests.simulation.faults import CHANCES, Crash
 from tests.simulation.history import History
+from tests.simulation.items import CLASS, Items
 from tests.simulation.log import Log, Spec
 from tests.simulation.outbox import OutboxRecords
 from tests.simulation.processes import Process
+from tests.simulation.rules import offset
 from tests.simulation.store import WatchedStore
 
 SHARDS, GROUPS = 2, 2
 DEPTH = 2
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 QUIET = timedelta(minutes=65)
-# Before the clocks of New York go forward, before they go back, and an ordinary noon.
-STARTS = (
-    datetime(2026, 3, 8, 5, 40, 3, tzinfo=UTC),
-    datetime(2026, 11, 1, 4, 50, 3, tzinfo=UTC),
-    datetime(2026, 6, 9, 11, 59, 30, tzinfo=UTC),
-)
-QUOTA = 6
+# What may happen in the middle of something else.
+TASKS = {"work", "stream", "sweep", "call", "job", "late write"}
+QUOTA = 5
 # How much likelier faults are when an outage is just over.
 ROUGH = 4
 TENANTS = (
+    Tenant("gold", Tier.PREMIUM, quotas=Quotas(schedules=QUOTA)),
     Tenant("acme", Tier.STANDARD, quotas=Quotas(schedules=QUOTA)),
     Tenant("slow", Tier.BASIC, quotas=Quotas(schedules=QUOTA, catch_up_per_minute=2)),
+)
+ARN = "arn:aws:sqs:us-east-1:1"
+HANDLERS = (
+    ("ring", Routing.SHARED, None),
+    ("own", Routing.DEDICATED, f"{ARN}:dedicated"),
+    ("far", Routing.EXTERNAL, f"{ARN}:external"),
 )
 
 
@@ -75,10 +82,12 @@ class World:
         counts: faults by class, tasks by kind.
     """
 
+    shard_count, group_count = SHARDS, GROUPS
+
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.rng = random.Random(seed)
-        self.now = self.rng.choice(STARTS)
+        self.now, self.zone, self.change = STARTS[seed % len(STARTS)]
         self.start = self.now
         self.log = Log()
         self.counts: Counter[str] = Counter()
@@ -86,57 +95,65 @@ class World:
         self.steps = self.depth = 0
         self.rates: dict[str, float] = self._draw_rates()
         self.log.calm = not self.rates
-        self.shards, self.shard_map = SHARDS, ShardMap.constant(SHARDS, GROUPS)
+        self.shards = self.shard_count
+        self.shard_map = ShardMap.constant(self.shards, self.group_count)
         self.released: set[Any] = set()
-        self.down: dict[str, datetime] = {}
+        self.items = Items(self)
         self.rough_until = self.now
         self._heap: list[tuple[datetime, int, str, Any]] = []
         self._events = 0
         self._make_ports()
+        self.calendar = Calendar(self)
         self.callers = Callers(self)
         self.outbox = OutboxRecords(self)
-        kinds = ("materializer", "materializer", "relay", "relay", "caller", "caller")
+        kinds = ("materializer", "relay", "caller", "worker")
         self.processes = [
-            Process(self, kind, f"{kind[:3]}{n}") for n, kind in enumerate(kinds)
+            Process(self, kind, f"{kind[:3]}{n}") for kind in kinds for n in range(2)
         ]
         self.at(self.now, "tick")
         self.at(self.now + SECOND, "call")
-        if self.rates and self.rng.random() < 0.8:
-            wait = self.rng.uniform(3, 30)
-            self.at(self.now + wait * MINUTE, "outage")
 
     def _draw_rates(self) -> dict[str, float]:
         """Some seeds know no faults, some a few classes, some all of them."""
-        kind = self.rng.choice(("calm", "some", "some", "some", "all", "all"))
+        kind = self.rng.choice(("calm", *("some",) * 4, *("all",) * 5))
         strength = self.rng.choice((0.3, 1.0, 2.0))
         if kind == "calm":
             return {}
         return {
             name: chance * strength
             for name, chance in CHANCES.items()
-            if kind == "all" or self.rng.random() < 0.5
+            if kind == "all" or self.rng.random() < 0.6
         }
 
     def _make_ports(self) -> None:
-        self.store = WatchedStore(self)
-        self.schedules = MemorySchedules(self.store)
-        self.timeline = MemoryTimeline(self.store)
-        self.directory = MemoryDirectory(self.store)
-        self.groups = MemoryShardGroups(self.store)
-        self.sweep_queue = MemorySweepQueue()
-        self.parking = MemoryParking(self.store)
-        self.loads = MemoryLoads(self.store)
-        self.places = MemoryRates(self.store)
-        self.work_queue = MemoryWorkQueue()
-        self.queues = MemoryDeliveryQueues(TrueClock(self))
-        self.ids = SeededIds(self.seed)
-        self.tenants: dict[str, Caller] = {}
+        self._make_stores()
+        self.tenants: dict[str, Tenant] = {}
+        self.arns: dict[str, str] = {}
         for tenant in TENANTS:
-            user = f"1:user/{tenant.tenant_id}"
-            self.directory.register_tenant(tenant, [user])
-            self.directory.register_handler(Handler(tenant.tenant_id, "ring"))
-            arn = f"arn:aws:iam::1:user/{tenant.tenant_id}"
-            self.tenants[tenant.tenant_id] = Caller(tenant, user, arn, "api test")
+            name = tenant.tenant_id
+            self.tenants[name] = tenant
+            self.arns[name] = f"arn:aws:iam::123456789012:user/{name}"
+            self.directory.register_tenant(tenant, [f"123456789012:user/{name}"])
+            for handler, routing, arn in HANDLERS:
+                self.directory.register_handler(
+                    Handler(name, handler, routing, queue_arn=arn)
+                )
+
+    def _make_stores(self) -> None:
+        self.store = WatchedStore(self)
+        self.schedules: Any = MemorySchedules(self.store)
+        self.timeline: Any = MemoryTimeline(self.store)
+        self.directory: Any = MemoryDirectory(self.store)
+        self.groups: Any = MemoryShardGroups(self.store)
+        self.sweep_queue: Any = MemorySweepQueue()
+        self.parking: Any = MemoryParking(self.store)
+        self.loads: Any = MemoryLoads(self.store)
+        self.places: Any = MemoryRates(self.store)
+        self.work_queue: Any = MemoryWorkQueue()
+        self.jobs: Any = MemoryJobs(self.store)
+        self.job_queue: Any = MemoryJobQueue()
+        self.queues: Any = MemoryDeliveryQueues(TrueClock(self))
+        self.ids = SeededIds(self.seed)
 
     # --- what happens -----------------------------------------------------------
 
@@ -157,7 +174,7 @@ class World:
 
     def count(self, name: str) -> None:
         self.counts[name] += 1
-        if name not in {"stale versions", "stale page"}:
+        if name not in {"stale versions", "stale page", CLASS}:
             self.note(f"~ {name}")
 
     def note(self, text: str) -> None:
@@ -172,7 +189,7 @@ class World:
         while self.steps < steps:
             self._next()
         self.rates = {}
-        self._back(None)
+        self.calendar.end_outage(None)
         self.note("from here on all is quiet")
         self.callers.closed = True
         end = self.now + QUIET
@@ -180,6 +197,7 @@ class World:
             self._next()
         while any(kind in {"stream", "sweep"} for _, _, kind, _ in self._heap):
             self._next()
+        self.callers.jobs.settle()
 
     def others_until(self, when: datetime) -> None:
         """Let everything else happen until then, in the middle of a task."""
@@ -192,14 +210,14 @@ class World:
         if self.depth > DEPTH:
             return
         near = [each for each in self._heap if each[0] <= self.now + 20 * SECOND]
-        near = [each for each in near if each[2] in {"work", "stream", "sweep", "call"}]
+        near = [each for each in near if each[2] in TASKS]
         if near:
             chosen = self.rng.choice(sorted(near)[:4])
             self._heap.remove(chosen)
             heapq.heapify(self._heap)
             self._happen(*chosen[2:])
-        elif not self.down:
-            group = self.rng.randrange(GROUPS)
+        elif not self.calendar.down:
+            group = self.rng.randrange(self.group_count)
             self._happen("work", (GroupWork(group, self.now), 2))
 
     def a_caller_acts(self) -> None:
@@ -214,7 +232,13 @@ class World:
         if self.depth == 0:
             self._judge_step()
 
+    def reached(self, name: str, *, after: bool) -> None:
+        """Note that a process is before or after a port call; it may crash there."""
+
     def _happen(self, kind: str, what: Any) -> None:
+        self._handlers()[kind](what)
+
+    def _handlers(self) -> dict[str, Callable[[Any], None]]:
         handlers: dict[str, Callable[[Any], None]] = {
             "tick": self._tick,
             "work": self._work,
@@ -222,14 +246,18 @@ class World:
             "sweep": self.outbox.relay_sweep,
             "call": self._call,
             "extra call": self._extra_call,
-            "outage": self._outage,
-            "back": self._back,
+            "job": self.callers.jobs.run,
+            "late write": _write_late,
+            "outage": self.calendar.begin_outage,
+            "back": self.calendar.end_outage,
+            "suspension": self.calendar.suspend,
+            "readmission": self.calendar.readmit,
         }
-        handlers[kind](what)
+        return handlers
 
     def task(self, kind: str, label: str, task: Callable[[Process, str], None]) -> bool:
         """Run a task in a free process of a kind; return False when none is free."""
-        free = [p for p in self.processes if p.kind == kind and not p.busy]
+        free = [p for p in self.processes if p.kind == kind and p.is_free]
         if not free:
             return False
         process = self.rng.choice(free)
@@ -247,6 +275,9 @@ class World:
             self.depth -= 1
             process.busy = False
         self.outbox.take_sweep()
+        self.callers.jobs.take()
+        for work in self.work_queue.take():
+            self.at(self.now + SECOND, "work", (work, 2))
         return True
 
     # --- materializers ----------------------------------------------------------
@@ -254,9 +285,10 @@ class World:
     def _tick(self, _: Any) -> None:
         minute = self.now.replace(second=0, microsecond=0) + MINUTE
         self.at(minute + self.rng.uniform(0.1, 2) * SECOND, "tick")
-        if "tick" in self.down or self.strikes("tick missed"):
+        self.calendar.expire()
+        if self.is_down("tick") or self.strikes("tick missed"):
             return
-        for group in range(GROUPS):
+        for group in range(self.group_count):
             for _ in range(2 if self.strikes("tick doubled") else 1):
                 later = self.rng.uniform(0, 1.5) * SECOND
                 self.at(self.now + later, "work", (GroupWork(group, self.now), 2))
@@ -272,7 +304,7 @@ class World:
             done = True
             self.note(f"[{attempt}] leased={report.leased} {report.tally}")
 
-        if "materializer" in self.down:
+        if self.is_down("materializer"):
             self.at(self.down["materializer"] + SECOND, "work", what)
             return
         try:
@@ -292,38 +324,29 @@ class World:
             return
         wait = self.rng.choice((2, 5, 20, 120, 300, 600))
         self.at(self.now + self.rng.uniform(0.5, wait) * SECOND, "call")
-        if "caller" not in self.down:
+        if not self.is_down("caller"):
             self.task("caller", "a call", self.callers.act)
 
     def _extra_call(self, _: Any) -> None:
-        if "caller" not in self.down:
+        if not self.is_down("caller"):
             self.task("caller", "a call in between", self.callers.act)
 
-    def _outage(self, _: Any) -> None:
-        if self.callers.closed:
-            return
-        length = self.rng.choice((5 * MINUTE, 10 * MINUTE, 60 * MINUTE))
-        what = self.rng.choice(
-            (
-                ("tick",),
-                ("materializer",),
-                ("relay",),
-                ("tick", "materializer", "relay", "caller"),
-            )
-        )
-        self.down = dict.fromkeys(what, self.now + length)
-        self._down_since = (what[0], self.now)
-        self.count(f"outage of {length // MINUTE} min: {', '.join(what)}")
-        self.at(self.now + length, "back")
-        self.at(self.now + length + self.rng.uniform(4, 40) * MINUTE, "outage")
-
-    def _back(self, _: Any) -> None:
-        if self.down:
-            self.log.outages.append((*self._down_since, self.now))
-            self.rough_until = self.now + 3 * MINUTE
-        self.down.clear()
-
     # --- judging ----------------------------------------------------------------
+
+    @property
+    def way(self) -> str:
+        """Which way the clocks of its zone go soon."""
+        assert self.change is not None
+        ahead = offset(self.zone, self.change) > offset(self.zone, self.start)
+        return "forward" if ahead else "back"
+
+    def is_down(self, what: str) -> bool:
+        return self.calendar.is_down(what)
+
+    @property
+    def down(self) -> dict[str, datetime]:
+        """What is down, and until when."""
+        return self.calendar.down
 
     def is_tracked(self, schedule_id: str) -> bool:
         return self.callers.is_tracked(schedule_id)
@@ -364,3 +387,8 @@ class World:
                     f"{schedule.name} v{schedule.version} has no cursor",
                     schedule.schedule_id,
                 )
+
+
+def _write_late(write: Callable[[], Any]) -> None:
+    """Let a request take effect that nobody waits for any more."""
+    write()

@@ -254,11 +254,18 @@ def _walk_back(
 
     A pause or a cancel leaves no time to anybody, so that what has not left for the
     relay is canceled before a row that stands, too.
+
+    What stands after a row that an interrupted walk of an update canceled left PLANNED
+    since, by a slow pass. No relay lets it go, and the version must not own the time
+    that was canceled.
     """
     canceled: list[Occurrence] = []
+    since = _canceled_since(ended, rows)
     latest_first = iter(reversed(list(rows.values())))
     for row in latest_first:
         left = _withdraw(plane, ended, row, now)
+        if left is not None and since is not None and row.scheduled_for > since:
+            continue
         if left is not None and left.state is not State.CANCELED:
             for earlier in latest_first:
                 if ended.is_stopped and earlier.state in WAITING:
@@ -266,6 +273,20 @@ def _walk_back(
             return _walked(ended, left, canceled)
         canceled.append(row)
     return _walked(ended, None, canceled)
+
+
+def _canceled_since(
+    ended: Version, rows: Mapping[RowKey, Occurrence]
+) -> datetime | None:
+    """Return the first time that an earlier walk canceled, unless it was a stop's.
+
+    A stop cancels before what stands, too, and leaves the times with their version.
+    """
+    if ended.is_stopped:
+        return None
+    over = (State.CANCELED, ending(ended))
+    times = (r.scheduled_for for r in rows.values() if (r.state, r.reason) == over)
+    return min(times, default=None)
 
 
 def _walked(

@@ -125,11 +125,16 @@ def _change(
     target: Target,
     now: datetime,
 ) -> Result:
-    change = _CHANGES[job.operation]
-    done = change(changes, caller, target.schedule_id, now, reason=job.reason)
-    changed = done.changed or _did_it(changes, job, done)
+    change, schedule_id = _CHANGES[job.operation], target.schedule_id
+    try:
+        done = change(changes, caller, schedule_id, now, reason=job.reason)
+    except Conflict:
+        if not _did_it(changes, job, schedule_id):
+            raise
+        return Result(index, Outcome.CHANGED, schedule_id, target.name)
+    changed = done.changed or _did_it(changes, job, schedule_id)
     outcome = Outcome.CHANGED if changed else Outcome.UNCHANGED
-    return Result(index, outcome, target.schedule_id, done.schedule.name)
+    return Result(index, outcome, schedule_id, done.schedule.name)
 
 
 def _replan(
@@ -151,11 +156,13 @@ def _replan(
     return Result(index, outcome, target.schedule_id, name, shifts=done.shifts)
 
 
-def _did_it(changes: Changes, job: Job, done: Changed) -> bool:
-    """Whether this job had made the change before, and could not write it down."""
-    ref = done.schedule.ref
-    found = changes.plane.schedules.versions([ref], consistent=True).get(ref)
-    return found is not None and found.source == job.source
+def _did_it(changes: Changes, job: Job, schedule_id: str) -> bool:
+    """Whether this job had made the change before, and could not write it down.
+
+    Others may have changed, or ended, the schedule since.
+    """
+    log = changes.plane.schedules.version_log(schedule_id)
+    return any(version.source == job.source for version in log)
 
 
 def _foresee(

@@ -156,17 +156,21 @@ def _canceled_gap(
 ) -> Occurrence | None:
     """Return the gap row of what a stop leaves undecided behind an overdue row.
 
-    Nothing of it runs, and yet no time may go without a row that accounts for it. None
-    when there is nothing, or the row accounts for it itself.
+    Nothing of it runs, and yet no time may go without a row that accounts for it. A
+    gap row accounts for what it covers, and what it is followed by is left. None when
+    there is nothing.
     """
     until = version.effective_to
-    if verdict is CancelReason.SUPERSEDED or row.decision is not None or until is None:
+    if verdict is CancelReason.SUPERSEDED or until is None:
         return None
-    overdue = Overdue(row.scheduled_for, row.sequence, bench.now, until, until)
+    last = row.scheduled_for, row.sequence
+    if row.decision is not None:
+        last = row.decision.last, row.decision.sequence
     timing = version.timing
     try:
+        overdue = Overdue(*last, bench.now, until, until)
         decision = decide(timing, _NOTHING_RUNS, overdue, bench.catch_up_per_minute)
-        first = next_planned(timing, row.scheduled_for, row.sequence)
+        first = next_planned(timing, *last)
     except InvalidInput:
         # Rules that make no sense to this release tell no times; a stop holds anyway.
         return None

@@ -1,0 +1,60 @@
+"""A few lives, stopped at all their port calls; `dev.py crash` has the others."""
+
+import json
+
+import pytest
+
+from tests.simulation.crash import enumerate_life, main, missing, summary
+from tests.simulation.crash_world import CrashWorld
+from tests.simulation.lives import every_life
+
+LIVES = {life.name: life for life in every_life()}
+# A whole life on time and one that is late, a change, and a run.
+FAST = (
+    "FIRE_ONCE, window 0, on time, one-time",
+    "CATCH_UP, window 0, overdue, recurring",
+    "cancel of UNTRACKED, window 0",
+    "run now",
+)
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_no_crash_at_any_port_call_loses_anything(name: str) -> None:
+    found = enumerate_life(LIVES[name])
+
+    assert found.violations == []
+    assert found.points >= 100
+
+
+def test_every_combination_of_policies_has_its_life() -> None:
+    names = {name for name, life in LIVES.items() if life.policies}
+
+    assert len(names) == 3 * 3 * 2 * 2
+
+
+def test_a_crash_stops_the_process_where_it_is_told_to() -> None:
+    life = LIVES["run now"]
+    before, after = CrashWorld(life, 4), CrashWorld(life, 4, after=True)
+    before.live()
+    after.live()
+
+    assert before.where.split()[0] == "before"
+    assert after.where.split() == ["after", before.where.split()[1]]
+
+
+def test_what_no_life_came_to_is_told() -> None:
+    told = summary([enumerate_life(LIVES["run now"])])
+
+    assert "never stopped at take_over" not in missing(told)
+    assert "never stopped at record_backfill" in missing(told)
+    assert "never saw DEFERRED -> SCHEDULED" in missing(told)
+
+
+def test_the_command_tells_crash_points_as_json(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code = main(["--memory", "--json", "--life", "run now", "--jobs", "1"])
+
+    told = json.loads(capsys.readouterr().out)
+    assert (code, told["violations"], told["lives"]) == (0, 0, 1)
+    assert told["crash_points"] == sum(told["calls"].values())
