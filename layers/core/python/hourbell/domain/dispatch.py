@@ -24,6 +24,8 @@ class DispatchKind(StrEnum):
     HANDOVER = "handover"
     # Let a DEFERRED occurrence go when its time is near, and see it enqueued.
     RELEASE = "release"
+    # See that a row is taken on that may lie behind the watermark of its shard.
+    FOLLOW = "follow"
     # Nothing follows of a version: if it is still in force, its schedule is over.
     COMPLETE = "complete"
 
@@ -43,7 +45,7 @@ class Dispatch:
         version: of a handover, the version that takes over; of a completion, the one
             that has no further time.
         due: when it is to be done at the earliest; a whole second, UTC.
-        scheduled_for: of a release, the occurrence's time.
+        scheduled_for: of a release or a follow, the occurrence's time.
         run: of a release, what tells a manual run from others.
     """
 
@@ -127,6 +129,24 @@ def completion_of(
         due,
         shards.shard_of(version.schedule_id, due),
         now,
+    )
+
+
+def follow_of(row: Occurrence, shards: ShardMap, now: datetime) -> Dispatch:
+    """Return the dispatch row that sees to an overdue row behind the scan.
+
+    It is due now, and must be there before the row.
+    """
+    due = now.replace(microsecond=0)
+    return Dispatch(
+        DispatchKind.FOLLOW,
+        row.schedule_id,
+        row.version,
+        row.tenant_id,
+        due,
+        shards.shard_of(row.schedule_id, due),
+        now,
+        scheduled_for=row.scheduled_for,
     )
 
 

@@ -146,6 +146,20 @@ class ShardMap:
         """Return the shards that a group has in some bucket."""
         return _shards_of(self.epochs, group)
 
+    def is_crossed(self, instant: datetime, now: datetime) -> bool:
+        """Whether what follows a row of an instant's bucket may be behind the scan.
+
+        Its next time lies in the same shard, in front of the watermark that the row
+        holds back. Unless an epoch has begun between them: then that time's shard has
+        a watermark of its own, which may be anywhere.
+        """
+        return any(
+            epoch.since is not None
+            and epoch.since <= now
+            and (instant < epoch.since or epoch.phase is not Phase.SETTLED)
+            for epoch in self.epochs[1:]
+        )
+
     def twin(self, key: RowKey) -> RowKey | None:
         """Return where else a row may lie, if there is such a place.
 

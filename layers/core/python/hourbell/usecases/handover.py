@@ -31,6 +31,7 @@ from hourbell.domain.policies import expires_at
 from hourbell.domain.schedule import next_planned, upcoming
 from hourbell.domain.zones import TICK, release_at_hand
 from hourbell.usecases.earlier_ahead import WAITING, earlier_ahead
+from hourbell.usecases.following import post_follows
 from hourbell.usecases.materialize import Plane, advance, canceling
 from hourbell.usecases.ports import Change, Clock, Write
 from hourbell.usecases.unsent import ending
@@ -142,9 +143,14 @@ def _hand_over(
     walk = _walk_back(plane, ended, rows, now)
     heir = _heir(plane, ended, version, walk, now)
     first = _first(plane, heir, now)
+    is_behind = plane.shard_map.is_crossed(ended.ends_at or now, now)
+    if is_behind and isinstance(first, Occurrence):
+        unclear = post_follows(plane.timeline, plane.shard_map, [first], now)
+        if unclear:
+            raise Transient(f"no clear answer about the rows of {version.ref}")
     if plane.schedules.take_over(heir, ended.ref, first) is Write.APPLIED:
         if isinstance(first, Occurrence):
-            _materialize(plane, first, now)
+            _materialize(plane, first, now, is_behind=is_behind)
         return heir
     # Somebody else was first, and what is written once counts.
     stored = plane.schedules.versions([version.ref], consistent=True)
@@ -396,10 +402,12 @@ def _first(plane: Plane, heir: Version, now: datetime) -> Occurrence | Dispatch 
     )
 
 
-def _materialize(plane: Plane, first: Occurrence, now: datetime) -> None:
+def _materialize(
+    plane: Plane, first: Occurrence, now: datetime, *, is_behind: bool
+) -> None:
     """Take the first row through the steps if it is near."""
     try:
-        advance(plane, [first], now)
+        advance(plane, [first], now, is_behind=is_behind)
     except Transient:
         # The row is there, and the next pass finds it.
         return

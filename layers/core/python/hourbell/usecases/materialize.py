@@ -25,6 +25,7 @@ from hourbell.domain.parking import ParkReason, Trouble
 from hourbell.domain.policies import expires_at
 from hourbell.domain.shards import ShardMap
 from hourbell.usecases.counting import RUNNING, count_change, count_left
+from hourbell.usecases.following import post_follows
 from hourbell.usecases.judging import (
     Bench,
     Case,
@@ -76,6 +77,7 @@ def advance(
     *,
     is_over: Callable[[], bool] = bool,
     turns: Turns | None = None,
+    is_behind: bool = False,
 ) -> Tally:
     """Materialize the rows that are due within the horizon, and what follows them.
 
@@ -94,6 +96,8 @@ def advance(
             the time is up. What is left is found by the next pass.
         turns: of the pass: rows beyond their tenants' caps are left to its end. None:
             there are no caps.
+        is_behind: whether what follows the rows may lie behind the scan
+            (`ShardMap.is_crossed`).
 
     Returns:
         what was done. A row that could not be taken all the way is left PLANNED, and
@@ -107,15 +111,15 @@ def advance(
         turns or Turns(plane.directory, cap=None),
         until=now + plane.horizon,
         steps=Steps(
-            lambda taken, beyond: _step(plane, taken, now, beyond),
-            lambda gaps: _plan_beyond(plane, gaps, now),
+            lambda taken, beyond: _step(plane, taken, now, beyond, is_behind=is_behind),
+            lambda gaps: _plan_beyond(plane, gaps, now, is_behind=is_behind),
             is_over,
         ),
     )
 
 
 def _plan_beyond(
-    plane: Plane, gaps: Sequence[Occurrence], now: datetime
+    plane: Plane, gaps: Sequence[Occurrence], now: datetime, *, is_behind: bool
 ) -> tuple[list[Occurrence], Tally]:
     """Insert the rows of the times that follow gaps, where they do not stand yet.
 
@@ -129,14 +133,25 @@ def _plan_beyond(
         if version and not routes.hindrance(gap, version, is_unreadable=unread):
             row = row_beyond(_bench(plane, routes, version, now), gap, version)
             wanted |= {} if row is None else {row.key: row}
-    rows = list(wanted.values())
+    shards = plane.shard_map
+    unclear = (
+        post_follows(plane.timeline, shards, wanted.values(), now)
+        if is_behind
+        else set()
+    )
+    rows = [row for key, row in wanted.items() if key not in unclear]
     answers = zip(rows, plane.timeline.plan(rows), strict=True)
     inserted = [row for row, answer in answers if answer is Write.APPLIED]
     return inserted, Tally(planned=len(inserted))
 
 
 def _step(
-    plane: Plane, rows: Sequence[Occurrence], now: datetime, beyond: AbstractSet[RowKey]
+    plane: Plane,
+    rows: Sequence[Occurrence],
+    now: datetime,
+    beyond: AbstractSet[RowKey],
+    *,
+    is_behind: bool,
 ) -> tuple[list[Occurrence], Tally]:
     """Take rows through both writes; return the next rows inserted, and the tally.
 
@@ -145,6 +160,7 @@ def _step(
         rows: planned ones.
         now: the current instant.
         beyond: keys of rows after gaps, which stand already.
+        is_behind: as of `advance`.
     """
     versions, faulty = _versions_of(plane, rows)
     routes = Routes.find(plane.directory, versions.values())
@@ -163,6 +179,11 @@ def _step(
         if reason is not None:
             troubles.append(trouble_of(row, reason))
     paced, runs = _pace_gaps(plane, cases, routes, now)
+    if is_behind:
+        lacking = [row for row in runs.values() if row is not None]
+        ahead = [case.cursor for case in cases if case.cursor is not None]
+        unclear = post_follows(plane.timeline, plane.shard_map, ahead + lacking, now)
+        paced |= Paced(waiting=frozenset(unclear))
     followers, standing, planned = _plan_next(plane, cases, runs, paced, now)
     left = _leave_planned(plane, standing, routes, paced, now)
     return followers, troubled(troubles) + planned + left

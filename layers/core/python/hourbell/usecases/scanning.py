@@ -4,13 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from hourbell.domain.dispatch import HANDOVER_GRACE, Dispatch, DispatchKind
+from hourbell.domain.dispatch import Dispatch, DispatchKind
 from hourbell.domain.errors import HourbellError, Transient
 from hourbell.domain.instants import floor_minute
 from hourbell.domain.occurrence import (
     Occurrence,
     RowKey,
-    State,
     bucket_of,
     minute_of,
 )
@@ -18,14 +17,22 @@ from hourbell.domain.parking import ParkReason, Trouble
 from hourbell.domain.policies import SECOND_LOOK, WATERMARK_LAG, is_stuck
 from hourbell.domain.shards import MINUTE, NEVER, minutes_between
 from hourbell.usecases.complete import complete
+from hourbell.usecases.follow import follow
 from hourbell.usecases.handover import finish_dispatched
 from hourbell.usecases.materialize import Plane, advance, release_at
+from hourbell.usecases.open_rows import (
+    due_times,
+    is_due,
+    is_unsent,
+    open_keys,
+    unreadable_trouble,
+    unsent_trouble,
+)
 from hourbell.usecases.parking import (
     ParkingLot,
     is_waiting,
     leads_on,
     tried_at,
-    unsent_since,
 )
 from hourbell.usecases.ports import (
     Clock,
@@ -129,7 +136,13 @@ class Scan:
             if self._is_over():
                 return False
             part, now = rows[first : first + MAX_ROWS], self._clock.now()
-            tally = advance(self._plane, part, now, is_over=self._is_over)
+            tally = advance(
+                self._plane,
+                part,
+                now,
+                is_over=self._is_over,
+                is_behind=self._is_behind(part, now),
+            )
             self.tally += replace(tally, troubles=())
         return True
 
@@ -208,7 +221,7 @@ class Scan:
         waiting: set[RowKey] = set()
         troubles: dict[RowKey, Trouble] = {}
         for page in self._pages(minute, shard, consistent=consistent):
-            waiting |= _open_keys(page)
+            waiting |= open_keys(page)
             self._note_pending(page)
             troubles |= self._work(page, self._lease.passed_at)
         if not consistent:
@@ -237,7 +250,7 @@ class Scan:
         """Remember the open row that is due longest, parked ones aside."""
         now = self._clock.now()
         found = [
-            due for key, due in _due_times(page) if due <= now and key not in self._lot
+            due for key, due in due_times(page) if due <= now and key not in self._lot
         ]
         if found:
             self._pending = min([*found, self._pending or now])
@@ -282,8 +295,8 @@ class Scan:
         A deferred occurrence that was released is not among them: while it is unsent,
         its dispatch row speaks for it.
         """
-        keys = {key for key in _open_keys(page) if key not in self._lot}
-        unsent = [row for row in page.rows if row.key in keys and _is_unsent(row)]
+        keys = {key for key in open_keys(page) if key not in self._lot}
+        unsent = [row for row in page.rows if row.key in keys and is_unsent(row)]
         spoken_for = {row.key for row in unsent if row.backfilled_at is not None}
         releases = {
             release_at(self._plane, row, row.planned_at).key: row.key for row in unsent
@@ -333,18 +346,29 @@ class Scan:
         self.rows += len(page.rows) + len(page.dispatches)
         self.unreadable += len(page.unreadable)
         tally = advance(
-            self._plane, page.rows, now, is_over=self._is_over, turns=self._turns
+            self._plane,
+            page.rows,
+            now,
+            is_over=self._is_over,
+            turns=self._turns,
+            is_behind=self._is_behind(page.rows, now),
         )
         self.tally += replace(tally, troubles=())
         self._hand_over([row.key for row in page.rows if is_stuck(row, now, previous)])
         troubles = [
             *tally.troubles,
             *self._release(page.dispatches, now, previous),
+            *self._follow(page.dispatches, now, previous),
             *self._work_off_all(page.dispatches, now),
-            *map(_unsent, filter(_is_unsent, page.rows)),
-            *map(_unreadable, page.unreadable),
+            *map(unsent_trouble, filter(is_unsent, page.rows)),
+            *map(unreadable_trouble, page.unreadable),
         ]
         return {trouble.key: trouble for trouble in troubles}
+
+    def _is_behind(self, rows: Iterable[Occurrence], now: datetime) -> bool:
+        """Whether what follows one of the rows may lie behind the scan."""
+        shard_map = self._plane.shard_map
+        return any(shard_map.is_crossed(row.scheduled_for, now) for row in rows)
 
     def _release(
         self, dispatches: Sequence[Dispatch], now: datetime, previous: datetime | None
@@ -360,12 +384,28 @@ class Scan:
         self._hand_over(report.stuck)
         return report.troubles
 
+    def _follow(
+        self, dispatches: Sequence[Dispatch], now: datetime, previous: datetime | None
+    ) -> tuple[Trouble, ...]:
+        """See to rows that may lie behind the scan."""
+        report = follow(
+            self._plane,
+            dispatches,
+            now,
+            previous=previous,
+            is_over=self._is_over,
+            turns=self._turns,
+        )
+        self.tally += report.tally
+        self._hand_over(report.stuck)
+        return report.troubles
+
     def _work_off_all(
         self, dispatches: Iterable[Dispatch], now: datetime
     ) -> Iterator[Trouble]:
         """Work off the dispatch rows that are due, while there is time."""
         for dispatch in dispatches:
-            if not dispatch.is_open or not _is_due(dispatch, now):
+            if not dispatch.is_open or not is_due(dispatch, now):
                 continue
             if self._is_over():
                 return
@@ -397,40 +437,3 @@ class Scan:
         if keys:
             self._sweep_queue.put(keys)
             self.swept += len(keys)
-
-
-def _is_due(dispatch: Dispatch, now: datetime) -> bool:
-    """Whether it is the pass's turn: of a handover, when its call had time for it."""
-    is_handover = dispatch.kind is DispatchKind.HANDOVER
-    return now >= dispatch.due + (HANDOVER_GRACE if is_handover else timedelta(0))
-
-
-def _open_keys(page: Page) -> set[RowKey]:
-    """Return the keys of the rows that hold the watermark back unless parked."""
-    rows = {row.key for row in page.rows if row.is_open}
-    dispatches = {dispatch.key for dispatch in page.dispatches if dispatch.is_open}
-    return rows | dispatches | set(page.unreadable)
-
-
-def _due_times(page: Page) -> Iterator[tuple[RowKey, datetime]]:
-    """Yield the key of each open row, and when it was or is due."""
-    for row in page.rows:
-        if row.is_open:
-            yield row.key, row.available_at or row.scheduled_for
-    for dispatch in page.dispatches:
-        if dispatch.is_open:
-            yield dispatch.key, dispatch.due
-    for key in page.unreadable:
-        yield key, minute_of(key.bucket) + MINUTE
-
-
-def _is_unsent(row: Occurrence) -> bool:
-    return row.state is State.SCHEDULED
-
-
-def _unsent(row: Occurrence) -> Trouble:
-    return Trouble(row.key, ParkReason.UNSENT, unsent_since(row), row.tenant_id)
-
-
-def _unreadable(key: RowKey) -> Trouble:
-    return Trouble(key, ParkReason.ROW_UNREADABLE, minute_of(key.bucket) + MINUTE)
