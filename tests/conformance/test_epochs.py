@@ -29,9 +29,7 @@ SECOND = Epochs(
     ),
     2,
     NOW + timedelta(milliseconds=250),
-    MoveProgress(
-        round=3, segments=64, done=frozenset({0, 7, 63}), moved=10**9, left=5
-    ),
+    MoveProgress(round=3, segments=64, done=frozenset({0, 7, 63}), moved=10**9, left=5),
     "arn:aws:iam::123456789012:role/über",
 )
 
