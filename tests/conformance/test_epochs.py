@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from botocore.exceptions import ReadTimeoutError
 from hourbell.adapters.dynamodb import Database
 from hourbell.adapters.dynamodb.epochs import DynamoEpochBook, DynamoShardMaps
 from hourbell.adapters.memory import FixedClock
@@ -108,7 +109,7 @@ def test_what_was_stored_by_a_call_without_answer_is_there(
     class Deaf:
         def put_item(self, **arguments: object) -> None:
             real(**arguments)  # type: ignore[arg-type]
-            raise faults.ReadTimeoutError(endpoint_url="http://somewhere")
+            raise ReadTimeoutError(endpoint_url="http://somewhere")
 
     deaf = DynamoEpochBook(replace(moto_database, single=Deaf()))  # type: ignore[arg-type]
     with pytest.raises(Transient):

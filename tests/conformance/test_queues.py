@@ -108,7 +108,9 @@ def test_orders_to_move_rows_arrive_when_their_delay_is_over(queues: Queues) -> 
     queues.moves.put(orders, delay=0 * MINUTE)
     queues.moves.put([MoveOrder(DUE)], delay=MINUTE)
 
-    assert sorted(queues.move_orders(), key=orders.index) == orders
+    arrived = queues.move_orders()
+    assert len(arrived) == 13
+    assert set(arrived) == set(orders)
 
 
 def test_a_probe_tells_whether_a_queue_takes_messages(queues: Queues) -> None:

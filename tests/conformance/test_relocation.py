@@ -87,9 +87,11 @@ def test_rows_of_earlier_buckets_are_left_out(world: World) -> None:
 def test_the_parts_have_every_row_once(world: World, segments: int) -> None:
     rows = [replace(planned(n, DUE + n // 8 * MINUTE), shard=n % 8) for n in range(60)]
     dispatches = [replace(samples.dispatch(n), shard=n % 8) for n in range(10)]
-    world.seed([*rows, *dispatches])
+    world.seed(rows)
+    world.seed(dispatches)
     keys = [row.key for row in walk(world.relocation, segments=segments)]
-    assert sorted(keys) == sorted(each.key for each in [*rows, *dispatches])
+    expected = [row.key for row in rows] + [row.key for row in dispatches]
+    assert sorted(keys) == sorted(expected)
 
 
 def test_a_part_tells_the_same_rows_again(world: World) -> None:
@@ -104,7 +106,8 @@ def test_it_is_told_who_may_have_a_row_in_hand(world: World) -> None:
     sent = acknowledging(scheduling(planned("sent")).row).row
     canceled = canceling(planned("canceled")).row
     deferred = replace(planned("deferred"), state=State.DEFERRED)
-    rows = [plain, leaving, sent, canceled, deferred, samples.dispatch(), DONE]
+    rows: list[Occurrence | Dispatch] = [plain, leaving, sent, canceled, deferred]
+    rows += [samples.dispatch(), DONE]
     world.seed(rows)
     assert [(row.is_open, row.is_leaving) for row in told(world, *rows)] == [
         (True, False),

@@ -1,5 +1,6 @@
 """A group that was down when an epoch began, beside others that were not."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -30,7 +31,7 @@ class DyingTimeline:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._timeline, name)
 
-    def move(self, changes: list[Change]) -> list[Write]:
+    def move(self, changes: Sequence[Change]) -> list[Write]:
         answers: list[Write] = self._timeline.move(changes)
         if any(change.row.shard in {2, 3} for change in changes):
             raise DeathError
