@@ -287,3 +287,31 @@ def test_backfills_are_told_from_first_to_last_in_order(world: World) -> None:
         for each in world.schedules.backfills(schedule_id, narrow, DUE - 2 * HOUR)
     ] == [DUE - 2 * HOUR]
     assert world.schedules.backfills(samples.schedule_id("two"), times[1], DUE) == ()
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_a_time_whose_row_lies_in_its_other_place_is_not_backfilled(
+    world: World, is_taken: bool
+) -> None:
+    create(world)
+    stray = replace(MISSED, shard=REOPENED.shard + 1)
+    if is_taken:
+        world.seed([stray])
+
+    answer = world.schedules.record_backfill(
+        BACKFILL, REOPENED, releasing(), twin=stray.key
+    )
+
+    assert answer is (Write.EXISTS if is_taken else Write.APPLIED)
+    assert everything(world) == (NOTHING if is_taken else ALL)
+
+
+def test_a_canceled_schedule_is_not_backfilled_with_another_place_either(
+    world: World,
+) -> None:
+    twin = replace(REOPENED, shard=REOPENED.shard + 1).key
+
+    answer = world.schedules.record_backfill(BACKFILL, REOPENED, releasing(), twin=twin)
+
+    assert answer is Write.LOST
+    assert everything(world) == NOTHING

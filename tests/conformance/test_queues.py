@@ -2,8 +2,9 @@
 
 import pytest
 from hourbell.usecases.ports import Entry, GroupWork, Probe, Sent
+from hourbell.usecases.shard_ports import MoveOrder
 
-from tests.conformance.samples import MINUTE, NOW, planned
+from tests.conformance.samples import DUE, MINUTE, NOW, planned
 from tests.conformance.worlds import Queues
 
 QUEUE = "premium-strict"
@@ -99,6 +100,17 @@ def test_orders_to_work_at_jobs_arrive(queues: Queues) -> None:
         queues.jobs.put(job_id)
 
     assert sorted(queues.orders()) == ids
+
+
+def test_orders_to_move_rows_arrive_when_their_delay_is_over(queues: Queues) -> None:
+    orders = [MoveOrder(DUE, 2, segment, "there") for segment in range(13)]
+
+    queues.moves.put(orders, delay=0 * MINUTE)
+    queues.moves.put([MoveOrder(DUE)], delay=MINUTE)
+
+    arrived = queues.move_orders()
+    assert len(arrived) == 13
+    assert set(arrived) == set(orders)
 
 
 def test_a_probe_tells_whether_a_queue_takes_messages(queues: Queues) -> None:

@@ -16,6 +16,8 @@ from hourbell.adapters.dynamodb import (
     DynamoShardGroups,
     DynamoTimeline,
 )
+from hourbell.adapters.dynamodb.epochs import DynamoEpochBook
+from hourbell.adapters.dynamodb.relocation import DynamoRelocation
 from hourbell.adapters.dynamodb.row_items import encode_dispatch, encode_occurrence
 from hourbell.adapters.memory import (
     FixedClock,
@@ -34,10 +36,16 @@ from hourbell.adapters.memory import (
     MemoryWorkQueue,
 )
 from hourbell.adapters.memory.probe import MemoryQueueProbe
-from hourbell.adapters.messages import decode_job
+from hourbell.adapters.memory.shards import (
+    MemoryEpochBook,
+    MemoryMoveQueue,
+    MemoryRelocation,
+)
+from hourbell.adapters.messages import decode_job, decode_move
 from hourbell.adapters.sqs import (
     SqsDeliveryQueues,
     SqsJobQueue,
+    SqsMoveQueue,
     SqsQueueProbe,
     SqsRegions,
     SqsSweepQueue,
@@ -63,6 +71,7 @@ from hourbell.usecases.ports import (
     WorkQueue,
 )
 from hourbell.usecases.rate_port import Rates
+from hourbell.usecases.shard_ports import EpochBook, MoveOrder, MoveQueue, Relocation
 
 from tests.conformance.samples import NOW
 
@@ -87,6 +96,8 @@ class World:
     parking: Parking
     loads: Loads
     rates: Rates
+    book: EpochBook
+    relocation: Relocation
     seed: Callable[[Sequence[Occurrence | Dispatch]], None]
     fresh_groups: Callable[[], ShardGroups]
 
@@ -100,6 +111,7 @@ class Queues:
         works: takes the messages of the work queue.
         sweeps: takes the messages of the sweep queue.
         jobs: puts jobs on their queue, and `orders` takes its messages.
+        moves: puts orders to move rows, and `move_orders` takes those that are due.
         arn: makes the ARN of a delivery queue that exists, or does not.
     """
 
@@ -113,6 +125,8 @@ class Queues:
     arn: Callable[[str], str]
     jobs: JobQueue
     orders: Callable[[], list[str]]
+    moves: MoveQueue
+    move_orders: Callable[[], list[MoveOrder | None]]
 
 
 def memory_world() -> World:
@@ -136,6 +150,8 @@ def memory_world() -> World:
         MemoryParking(store),
         MemoryLoads(store),
         MemoryRates(store),
+        MemoryEpochBook(store),
+        MemoryRelocation(store),
         seed,
         lambda: MemoryShardGroups(store),
     )
@@ -145,9 +161,13 @@ def memory_queues() -> Queues:
     """Return the queue ports in memory."""
     deliveries = MemoryDeliveryQueues(FixedClock(NOW), QUEUES)
     work, sweep, jobs = MemoryWorkQueue(), MemorySweepQueue(), MemoryJobQueue()
+    moves = MemoryMoveQueue()
 
     def bodies(queue: str) -> list[str]:
         return [each.entry.body for each in deliveries.receive(queue, 100)]
+
+    def move_orders() -> list[MoveOrder | None]:
+        return [order for order, delay in moves.orders if not delay]
 
     home = "arn:aws:sqs:us-east-1:123456789012"
     probe = MemoryQueueProbe()
@@ -163,6 +183,8 @@ def memory_queues() -> Queues:
         lambda queue: f"{home}:{queue}",
         jobs,
         jobs.take,
+        moves,
+        move_orders,
     )
 
 
@@ -194,6 +216,8 @@ def dynamo_world(database: Database, **settings: int) -> World:
         DynamoParking(database),
         DynamoLoads(database),
         DynamoRates(database),
+        DynamoEpochBook(database),
+        DynamoRelocation(database),
         seed,
         lambda: DynamoShardGroups(database),
     )
@@ -205,6 +229,7 @@ def sqs_queues(client: Any, prefix: str) -> Queues:
     work = _create_queue(client, f"{prefix}-work")
     sweep = _create_queue(client, f"{prefix}-sweep")
     jobs = _create_queue(client, f"{prefix}-jobs")
+    moves = _create_queue(client, f"{prefix}-moves")
     account = work.split("/")[-2]
     home = f"arn:aws:sqs:{client.meta.region_name}:{account}"
     return Queues(
@@ -218,6 +243,8 @@ def sqs_queues(client: Any, prefix: str) -> Queues:
         lambda queue: f"{home}:{prefix}-{queue}",
         SqsJobQueue(client, jobs),
         lambda: [decode_job(body) for body in _take(client, jobs)],
+        SqsMoveQueue(client, moves),
+        lambda: [decode_move(body) for body in _take(client, moves)],
     )
 
 

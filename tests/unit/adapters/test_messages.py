@@ -6,13 +6,18 @@ import pytest
 from hourbell.adapters.ids import SecretIds
 from hourbell.adapters.messages import (
     SCHEMA,
+    decode_job,
     decode_keys,
+    decode_move,
     decode_work,
+    encode_job,
     encode_keys,
+    encode_move,
     encode_work,
 )
 from hourbell.domain.errors import Permanent
 from hourbell.usecases.ports import GroupWork
+from hourbell.usecases.shard_ports import MoveOrder
 
 from tests.conformance.samples import DUE, NOW, planned
 
@@ -34,6 +39,31 @@ def test_keys_read_as_they_were_written() -> None:
 
     assert decode_keys(encode_keys(keys)) == keys
     assert len(encode_keys(keys)) < 8 * 1024
+
+
+def test_an_order_to_move_rows_reads_as_it_was_written() -> None:
+    order = MoveOrder(DUE, 3, 63, '{"bucket_shard":{"S":"ü"}}')
+
+    assert json.loads(encode_move(order)) == {
+        "schema": SCHEMA,
+        "move": {
+            "since": "2026-03-09T06:30:00Z",
+            "round": 3,
+            "segment": 63,
+            "after": '{"bucket_shard":{"S":"ü"}}',
+        },
+    }
+    assert decode_move(encode_move(order)) == order
+    assert decode_move(encode_move(MoveOrder(DUE))) == MoveOrder(DUE)
+
+
+def test_orders_of_one_queue_are_told_apart() -> None:
+    job_id = f"job{7:026}"
+
+    assert decode_move(encode_job(job_id)) is None
+    assert decode_job(encode_job(job_id)) == job_id
+    with pytest.raises(Permanent):
+        decode_job(encode_move(MoveOrder(DUE)))
 
 
 def test_the_previous_schema_is_read() -> None:

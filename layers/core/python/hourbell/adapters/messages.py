@@ -106,11 +106,12 @@ def decode_move(text: str) -> MoveOrder | None:
     if members is None:
         return None
     try:
+        after = members["after"]
         return MoveOrder(
             parse_instant(members["since"], field="since"),
             int(members["round"]),
             int(members["segment"]),
-            members["after"],
+            None if after is None else _text(after),
         )
     except (InvalidInput, KeyError, TypeError, ValueError) as error:
         raise _unreadable() from error
@@ -128,6 +129,12 @@ def _read(text: str) -> dict[str, Any]:
     if not isinstance(members, dict) or members.get("schema") not in _READABLE:
         raise _unreadable()
     return members
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("not a text")
+    return value
 
 
 def _unreadable() -> Permanent:

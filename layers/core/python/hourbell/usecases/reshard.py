@@ -121,16 +121,16 @@ def announce(mover: Mover, plan: Plan, *, requested_by: str) -> Epochs:
     now = mover.clock.now()
     epochs = establish(mover.book, mover.initial, now)
     last = epochs.shard_map.last
-    epoch = _asked(plan, epochs.shard_map, now)
-    if epochs.shard_map.unsettled is not None:
-        same = (last.shards, last.groups) == (epoch.shards, epoch.groups)
-        if not same or plan.since not in {None, last.since}:
-            raise Conflict(
-                f"an epoch of {last.shards} shards is not settled yet",
-                code="resharding_under_way",
-            )
+    is_under_way = epochs.shard_map.unsettled is not None
+    if is_under_way and _is_asked_again(plan, last):
         _order(mover, last)
         return epochs
+    epoch = _asked(plan, epochs.shard_map, now)
+    if is_under_way:
+        raise Conflict(
+            f"an epoch of {last.shards} shards is not settled yet",
+            code="resharding_under_way",
+        )
     if (last.shards, last.groups) == (epoch.shards, epoch.groups):
         raise Conflict(
             f"there are {last.shards} shards in {last.groups} groups already",
@@ -204,6 +204,15 @@ def may_move(row: Misplaced, now: datetime) -> bool:
     return not row.is_leaving and (is_ahead or not row.is_open)
 
 
+def _is_asked_again(plan: Plan, epoch: Epoch) -> bool:
+    """Whether an epoch is what is asked for; its minute may be too near by now."""
+    return (
+        plan.shards == epoch.shards
+        and plan.groups in {None, epoch.groups}
+        and plan.since in {None, epoch.since}
+    )
+
+
 def _asked(plan: Plan, shard_map: ShardMap, now: datetime) -> Epoch:
     """Return the epoch that is asked for.
 
@@ -216,8 +225,11 @@ def _asked(plan: Plan, shard_map: ShardMap, now: datetime) -> Epoch:
     if plan.since is None and shard_map.last.since is not None:
         since = max(since, shard_map.last.since + MINUTE)
     findings = [
-        *_number("shards", plan.shards, 1, MAX_SHARDS),
-        *_number("groups", groups, shard_map.groups, max(plan.shards, 1)),
+        # No group is without a shard, and there are no fewer groups than before.
+        *_number("shards", plan.shards, shard_map.groups, MAX_SHARDS),
+        *_number(
+            "groups", groups, shard_map.groups, max(plan.shards, shard_map.groups)
+        ),
     ]
     latest = floor_minute(now + MAX_LEAD)
     if since != floor_minute(since) or not earliest <= since <= latest:

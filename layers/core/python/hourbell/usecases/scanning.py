@@ -149,7 +149,8 @@ class Scan:
     def pending_since(self, *, finished: bool) -> datetime | None:
         """Return when the open row that is due longest was due, or may have been."""
         found = [] if self._pending is None else [self._pending]
-        if not finished:
+        # In a shard whose first bucket is still to come, nothing can be pending.
+        if not finished and self.oldest <= self._clock.now():
             found.append(self.oldest)
         return min(found, default=None)
 

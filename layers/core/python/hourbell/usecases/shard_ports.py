@@ -125,6 +125,9 @@ class Relocation(Protocol):
     def relocate(self, rows: Sequence[Misplaced], shards: Sequence[int]) -> list[Write]:
         """Move each row to its shard, in a transaction of its own or with others.
 
+        A dispatch row may lie in both places, since one that is put twice does nothing
+        the second time. Then it is removed, unless it is open and the other is DONE.
+
         Returns:
             per row APPLIED, or LOST when it changed meanwhile or its new place is
             taken; UNKNOWN when there was no clear answer.

@@ -8,7 +8,7 @@ from typing import Any, Final
 from hourbell.adapters.dynamodb.client import Database
 from hourbell.adapters.dynamodb.codec import Item, fields_of
 from hourbell.adapters.dynamodb.layout import TIMELINE
-from hourbell.adapters.dynamodb.models import OccurrenceItem
+from hourbell.adapters.dynamodb.models import DispatchItem, OccurrenceItem
 from hourbell.adapters.dynamodb.row_items import (
     decode_row_key,
     encode_occurrence,
@@ -36,19 +36,20 @@ class _DeleteExactly:
     def as_request(self) -> dict[str, Any]:
         """Return it as a member of a transaction."""
         keys = (TIMELINE.partition, TIMELINE.sort)
-        rest = [name for name in self.item if name not in keys]
+        # Its key is compared, too: what is gone, or has nothing else, is told as well.
+        names = list(enumerate(self.item))
         return {
             "Delete": {
                 "TableName": self.table,
                 "Key": {name: self.item[name] for name in keys},
                 "ConditionExpression": " AND ".join(
-                    f"#n{place} = :v{place}" for place in range(len(rest))
+                    f"#n{place} = :v{place}" for place, _ in names
                 ),
                 "ExpressionAttributeNames": {
-                    f"#n{place}": name for place, name in enumerate(rest)
+                    f"#n{place}": name for place, name in names
                 },
                 "ExpressionAttributeValues": {
-                    f":v{place}": self.item[name] for place, name in enumerate(rest)
+                    f":v{place}": self.item[name] for place, name in names
                 },
             }
         }
@@ -85,10 +86,12 @@ class DynamoRelocation:
     def relocate(self, rows: Sequence[Misplaced], shards: Sequence[int]) -> list[Write]:
         """Move the rows in one transaction; if that is refused, each in its own."""
         pairs = list(zip(rows, shards, strict=True))
+        if not pairs:
+            return []
         answer = self._relocate(pairs)
-        if answer is Write.APPLIED or len(pairs) == 1:
+        if answer is Write.APPLIED:
             return [answer] * len(pairs)
-        return [self._relocate([pair]) for pair in pairs]
+        return [self._relocate_alone(*pair) for pair in pairs]
 
     def plan_apart(self, row: Occurrence, twin: RowKey) -> Write:
         """Insert a row if its key is free and there is nothing under the other."""
@@ -102,6 +105,21 @@ class DynamoRelocation:
             return Write.UNKNOWN
         return Write.APPLIED if refused is None else Write.EXISTS
 
+    def _relocate_alone(self, row: Misplaced, shard: int) -> Write:
+        answer = self._relocate([(row, shard)])
+        item = _item_of(row)
+        if answer is not Write.LOST or not is_dispatch(item):
+            return answer
+        # Its like may be in its place, which will do. Not for one that is still to be
+        # worked off, unless the other is, too.
+        is_there = DispatchItem.bucket_shard.exists()
+        if row.is_open:
+            is_there &= DispatchItem.state == DispatchState.PENDING
+        key = row_item_key(replace(row.key, shard=shard))
+        return self._write(
+            [_DeleteExactly(self._table, item), Check(self._table, key, is_there)]
+        )
+
     def _relocate(self, pairs: Sequence[tuple[Misplaced, int]]) -> Write:
         members: list[Member] = []
         for row, shard in pairs:
@@ -111,6 +129,9 @@ class DynamoRelocation:
                 _DeleteExactly(self._table, item),
                 Put(self._table, TIMELINE, moved),
             ]
+        return self._write(members)
+
+    def _write(self, members: Sequence[Member]) -> Write:
         try:
             refused = first_refused(self._database, members)
         except Transient:

@@ -96,7 +96,15 @@ class MemoryRelocation:
     def _relocate(self, row: Misplaced, shard: int) -> Write:
         key, store = row.key, self._store
         stored = store.row(key) or store.dispatch(key)
-        if stored != row.token or store.has(replace(key, shard=shard)):
+        place = replace(key, shard=shard)
+        like = store.dispatch(place)
+        if stored != row.token:
+            return Write.LOST
+        if like is not None and (like.is_open or not row.is_open):
+            # One will do, unless it is done and the other is still to be worked off.
+            del store.dispatches[key.partition][key.sort]
+            return Write.APPLIED
+        if store.has(place):
             return Write.LOST
         if isinstance(stored, Occurrence):
             del store.rows[key.partition][key.sort]
