@@ -77,11 +77,6 @@ def test_what_was_missed_on_both_sides_of_the_beginning_is_made_up_for() -> None
     assert (world.astray(), world.twice()) == ([], [])
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="The row of 13:05 is put behind the watermark of its shard, which another"
-    " group scans; whoever dies before it is taken leaves it to nobody.",
-)
 def test_a_pass_that_dies_on_its_way_over_the_beginning_loses_nothing() -> None:
     world = outage_over_the_beginning_of_an_epoch()
     dying = replace(world.plane, timeline=DyingTimeline(world.plane.timeline))
