@@ -86,6 +86,21 @@ def test_only_a_backfill_leaves_a_terminal_state() -> None:
     assert left == {Transition.BACKFILL: {State.MISSED}}
 
 
+def test_whoever_cancels_takes_rows_from_its_own_states_only() -> None:
+    canceling = {
+        name: move.sources
+        for name, move in TRANSITIONS.items()
+        if move.target is State.CANCELED
+    }
+
+    unsent = {State.PLANNED, State.DEFERRED}
+    assert canceling == {
+        Transition.CANCEL: {State.SCHEDULED},
+        Transition.WITHDRAW: unsent,
+        Transition.RECALL: unsent | {State.SCHEDULED, State.ENQUEUED},
+    }
+
+
 def test_open_states_are_not_terminal() -> None:
     assert not OPEN & TERMINAL
 

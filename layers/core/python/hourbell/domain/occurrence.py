@@ -137,12 +137,13 @@ TRANSITIONS: dict[Transition, Move] = {
             *("reason", "finished_at", "expires_at"),
         ),
     ),
+    # By the relay: only what it was given, and its version does not stand behind.
     Transition.CANCEL: Move(
-        frozenset({State.PLANNED, State.DEFERRED, State.SCHEDULED}),
+        frozenset({State.SCHEDULED}),
         State.CANCELED,
         ("reason", "finished_at", "expires_at"),
     ),
-    # By a handover. UNTRACKED: only what cannot have been sent.
+    # By a pass, a release or a handover. UNTRACKED: only what cannot have been sent.
     Transition.WITHDRAW: Move(
         frozenset({State.PLANNED, State.DEFERRED}),
         State.CANCELED,
