@@ -1,7 +1,7 @@
 """Occurrences: ids, keys, and the state table."""
 
 from dataclasses import fields
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hourbell.domain.errors import InvalidInput
@@ -68,6 +68,11 @@ def test_a_row_lies_in_the_bucket_of_its_minute() -> None:
     assert key.partition == "20260309T1200Z#0007"
     assert key.sort == "20260309T120030Z#schabc#v1"
     assert RowKey.parse(key.partition, key.sort) == key
+
+
+def test_a_bucket_is_named_in_utc_whatever_zone_the_instant_is_told_in() -> None:
+    elsewhere = NOON.astimezone(timezone(timedelta(hours=5, minutes=45)))
+    assert bucket_of(elsewhere) == bucket_of(NOON) == "20260309T1200Z"
 
 
 def test_rows_of_a_bucket_sort_by_time() -> None:
