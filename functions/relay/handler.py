@@ -6,17 +6,13 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
-from aws_lambda_powertools.utilities.batch import (
-    BatchProcessor,
-    EventType,
-    process_partial_response,
-)
 from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from hourbell import bootstrap
 from hourbell.adapters.dynamodb.row_items import decode_occurrence, decode_row_key
 from hourbell.adapters.messages import decode_keys
+from hourbell.batches import work_at_messages
 from hourbell.domain.errors import HourbellError, Transient
 from hourbell.domain.occurrence import Occurrence, RowKey
 from hourbell.usecases.ports import SweepQueue
@@ -25,7 +21,6 @@ from hourbell.usecases.relay import Delivery, RelayReport, relay_keys, relay_row
 StreamRecord = Mapping[str, Any]
 
 logger = Logger()
-processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
 
 
 @logger.inject_lambda_context
@@ -42,10 +37,8 @@ def handler(
     if records[0]["eventSource"] == "aws:dynamodb":
         failed = relay_stream(records)
         return {"batchItemFailures": [{"itemIdentifier": each} for each in failed]}
-    answer = process_partial_response(event, relay_message, processor, context)
-    for _, failure, _ in processor.exceptions:
-        logger.error("a sweep message has to come again", exc_info=failure)
-    return answer
+    complaint = "a sweep message has to come again"
+    return work_at_messages(event, context, relay_message, logger, complaint)
 
 
 def relay_message(record: SQSRecord) -> None:
