@@ -107,6 +107,8 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
 # What is seldom right when it is made up.
 LOOSE: Final = ("start_at", "end_at", "exclude", "tracking", "tags", "from")
 OPERATIONS: Final = ("pause", "resume")
+# The most that are created at once.
+BATCH: Final = 7
 ZONES: Final = ("UTC", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu")
 
 
@@ -313,7 +315,7 @@ def _fill_body(body: dict[str, Any], chance: int) -> None:
     if "operation" in body and chance & 3:
         # Fields that are right each may not go together.
         body.clear()
-        body.update(operation=OPERATIONS[chance % 2], tag={"key": str(chance)})
+        body.update(batch(chance))
     if "expression" in body:
         body["expression"] = EXPRESSIONS[chance % len(EXPRESSIONS)]
     if "zone" in body:
@@ -323,6 +325,23 @@ def _fill_body(body: dict[str, Any], chance: int) -> None:
     for place, name in enumerate(LOOSE):
         if chance >> place & 7:
             body.pop(name, None)
+
+
+def batch(chance: int) -> dict[str, Any]:
+    """Return a body of many that is right, every other one of schedules to create."""
+    if chance & 4:
+        operation = OPERATIONS[chance % len(OPERATIONS)]
+        return {"operation": operation, "tag": {"key": str(chance)}}
+    new = [
+        {
+            "name": f"batch/{chance}/{number}",
+            "expression": EXPRESSIONS[number % len(EXPRESSIONS)],
+            "handler": HANDLER,
+            "zone": ZONES[number % len(ZONES)],
+        }
+        for number in range(1 + chance % BATCH)
+    ]
+    return {"operation": "create", "schedules": new}
 
 
 def _send_all(
