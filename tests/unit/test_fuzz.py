@@ -2,7 +2,7 @@
 
 from hourbell.api.job_models import BatchSchedules
 
-from loadtest.fuzz_api import BATCH, batch
+from loadtest.fuzz_bodies import BATCH, batch
 
 
 def test_bodies_of_many_are_right_and_half_of_them_create() -> None:
