@@ -20,7 +20,6 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from http import HTTPStatus
 from itertools import product
 from pathlib import Path
@@ -31,7 +30,6 @@ import requests
 import schemathesis
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
-from hourbell.adapters.clock import SystemClock
 from hourbell.local.stack import StackInfo, running
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.errors import InvalidArgument, Unsatisfiable
@@ -44,6 +42,7 @@ from schemathesis.generation import GenerationMode
 from schemathesis.specs.openapi import checks
 
 from loadtest.bench._client import SignedClient, signer
+from loadtest.fuzz_bodies import BODIES, EXPRESSIONS, HANDLER, ZONES, batch
 
 DOCUMENT: Final = Path(__file__).parents[1] / "schemas" / "openapi.json"
 ADMIN: Final = "/v1/admin/"
@@ -57,57 +56,19 @@ CHECKS: Final = [
 ]
 MODES: Final = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
 TIMEOUT_SECONDS: Final = 30.0
-HANDLER: Final = "report"
 HANDLERS: Final = (HANDLER, "spare")
 TENANT: Final = "fuzzed"
 NAMES: Final = ("known/0", "known/1", "put/0", "put/1")
 PRINCIPALS: Final = ("role/a", "user/team/b", "role/aws-service-role/c")
-
+# Well written, and nobody's: a stack as young as the fuzz's has parked nothing.
+PARKED: Final = "MCMyMDI2MDMwOVQxMjAwWiMwMDAw"
 Sent = schemathesis.Case[Any]
 SCHEDULES: Final = 8
 JOBS: Final = 6
-EXPRESSIONS: Final = (
-    "0 9 * * MON-FRI",
-    "rate(2 hours)",
-    "cron(0 12 L * ? *)",
-    "at(2099-01-31T09:00:00)",
-    "*/7 3 29 2 *",
-)
 # How many of each route's requests are made right in everything.
 RIGHT: Final = 2
-# A body that is right, for the routes that seldom get one.
-BODIES: Final[dict[str, dict[str, Any]]] = {
-    # So far ahead that nothing else feels it.
-    "POST /v1/admin/shards": {
-        "shards": 64,
-        "since": f"{SystemClock().now() + timedelta(days=29):%Y-%m-%dT%H:%M:00Z}",
-    },
-    "PATCH /v1/admin/tenants/{tenant_id}": {"weight": 2},
-    "POST /v1/schedules/{schedule_id}/backfill": {
-        "from": "2020-01-01T00:00:00Z",
-        "to": "2020-01-02T00:00:00Z",
-    },
-    "PATCH /v1/handlers/{name}": {"description": "changed"},
-    "POST /v1/schedules": {
-        "name": "right",
-        "expression": "0 9 * * *",
-        "handler": HANDLER,
-    },
-    "POST /v1/schedules/preview": {"expression": "rate(2 hours)"},
-    "PUT /v1/schedules/by-name/{name}": {
-        "expression": "0 9 * * *",
-        "handler": HANDLER,
-    },
-    "POST /v1/schedules/batch": {
-        "operation": "pause",
-        "tag": {"key": "right"},
-    },
-    "PATCH /v1/schedules/{schedule_id}": {"tags": {"changed": "yes"}},
-}
 # What is seldom right when it is made up.
 LOOSE: Final = ("start_at", "end_at", "exclude", "tracking", "tags", "from")
-OPERATIONS: Final = ("pause", "resume")
-ZONES: Final = ("UTC", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu")
 
 
 def principal_arn(name: str) -> str:
@@ -121,6 +82,7 @@ class Known:
 
     schedule_ids: Sequence[str]
     job_ids: Sequence[str]
+    replan_id: str
 
     def choices(self, path: str, method: str) -> dict[str, Sequence[str]]:
         """Return what may stand for the parameters of a path."""
@@ -128,11 +90,12 @@ class Known:
         few = 2 if method == "DELETE" else len(self.schedule_ids)
         handlers = HANDLERS if method == "GET" else HANDLERS[1:]
         return {
-            "job_id": self.job_ids,
+            "job_id": (self.replan_id,) if "/replan/" in path else self.job_ids,
             "schedule_id": self.schedule_ids[:few],
             "name": handlers if path.startswith("/v1/handlers/") else NAMES,
             "tenant_id": (TENANT,),
             "principal": list(map(principal_arn, PRINCIPALS)),
+            "parked_id": (PARKED,),
         }
 
 
@@ -223,7 +186,9 @@ def fuzz(stack: StackInfo, cases: int, number: int = 1) -> Tally:
     for each in map(principal_arn, PRINCIPALS):
         path = f"/v1/admin/tenants/{TENANT}/principals/{quote(each, safe='')}"
         platform.send("PUT", path)
-    known = _prepare(SignedClient(stack.api_url, callers.tenant))
+    replan = platform.send("POST", f"/v1/admin/tenants/{TENANT}/replan").document
+    client = SignedClient(stack.api_url, callers.tenant)
+    known = _prepare(client, replan["job_id"])
     document = json.loads(DOCUMENT.read_text("utf-8"))
     # Every request is signed here; that unsigned ones are refused, others test.
     del document["security"], document["components"]["securitySchemes"]
@@ -313,7 +278,7 @@ def _fill_body(body: dict[str, Any], chance: int) -> None:
     if "operation" in body and chance & 3:
         # Fields that are right each may not go together.
         body.clear()
-        body.update(operation=OPERATIONS[chance % 2], tag={"key": str(chance)})
+        body.update(batch(chance))
     if "expression" in body:
         body["expression"] = EXPRESSIONS[chance % len(EXPRESSIONS)]
     if "zone" in body:
@@ -367,7 +332,7 @@ def _callers(stack: StackInfo) -> Callers:
     )
 
 
-def _prepare(client: SignedClient) -> Known:
+def _prepare(client: SignedClient, replan_id: str) -> Known:
     """Create what requests can name."""
     ids = []
     for number in range(SCHEDULES):
@@ -381,7 +346,8 @@ def _prepare(client: SignedClient) -> Known:
             raise RuntimeError(f"a schedule is refused: {answer.text}")
         ids.append(answer.document["schedule_id"])
     client.send("POST", "/v1/handlers", {"name": HANDLERS[1]})
-    return Known(ids, [_stopped_job(client) for _ in range(JOBS)])
+    jobs = [_stopped_job(client) for _ in range(JOBS)]
+    return Known(ids, jobs, replan_id)
 
 
 def _stopped_job(client: SignedClient) -> str:

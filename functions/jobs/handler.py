@@ -6,16 +6,12 @@ from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
-from aws_lambda_powertools.utilities.batch import (
-    BatchProcessor,
-    EventType,
-    process_partial_response,
-)
 from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from hourbell import bootstrap
 from hourbell.adapters.messages import decode_job, decode_move
+from hourbell.batches import work_at_messages
 from hourbell.domain.job import JobState
 from hourbell.usecases.reshard import move
 from hourbell.usecases.run_job import JobReport, run_job
@@ -28,7 +24,6 @@ TRIES = 5
 
 logger = Logger()
 metrics = Metrics()
-processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
 
 
 @logger.inject_lambda_context
@@ -37,10 +32,9 @@ def handler(
     event: dict[str, Any], context: LambdaContext
 ) -> PartialItemFailureResponse:
     """Work at the jobs that the batch names; report the messages to be repeated."""
-    answer = process_partial_response(event, work_at, processor, context)
-    metrics.add_metric("JobsInterrupted", MetricUnit.Count, len(processor.exceptions))
-    for _, failure, _ in processor.exceptions:
-        logger.error("a job was interrupted", exc_info=failure)
+    answer = work_at_messages(event, context, work_at, logger, "a job was interrupted")
+    failed = len(answer["batchItemFailures"])
+    metrics.add_metric("JobsInterrupted", MetricUnit.Count, failed)
     return answer
 
 

@@ -5,16 +5,12 @@ from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
-from aws_lambda_powertools.utilities.batch import (
-    BatchProcessor,
-    EventType,
-    process_partial_response,
-)
 from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from hourbell import bootstrap
 from hourbell.adapters.messages import decode_work
+from hourbell.batches import work_at_messages
 from hourbell.usecases.scan import PassReport, run_pass
 
 # What it takes to write watermarks and give the lease back.
@@ -22,7 +18,6 @@ MARGIN = timedelta(seconds=5)
 
 logger = Logger()
 metrics = Metrics()
-processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
 
 
 @logger.inject_lambda_context
@@ -31,10 +26,9 @@ def handler(
     event: dict[str, Any], context: LambdaContext
 ) -> PartialItemFailureResponse:
     """Scan the groups that the batch names; report the messages to be repeated."""
-    answer = process_partial_response(event, scan_group, processor, context)
-    metrics.add_metric("ScansFailed", MetricUnit.Count, len(processor.exceptions))
-    for _, failure, _ in processor.exceptions:
-        logger.error("a scan failed", exc_info=failure)
+    answer = work_at_messages(event, context, scan_group, logger, "a scan failed")
+    failed = len(answer["batchItemFailures"])
+    metrics.add_metric("ScansFailed", MetricUnit.Count, failed)
     return answer
 
 

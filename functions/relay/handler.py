@@ -6,26 +6,23 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
-from aws_lambda_powertools.utilities.batch import (
-    BatchProcessor,
-    EventType,
-    process_partial_response,
-)
 from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from hourbell import bootstrap
-from hourbell.adapters.dynamodb.row_items import decode_occurrence, decode_row_key
+from hourbell.adapters.dynamodb.stream import (
+    StreamRecord,
+    read_stream,
+    sequence_of,
+)
 from hourbell.adapters.messages import decode_keys
+from hourbell.batches import work_at_messages
 from hourbell.domain.errors import HourbellError, Transient
-from hourbell.domain.occurrence import Occurrence, RowKey
+from hourbell.domain.occurrence import RowKey
 from hourbell.usecases.ports import SweepQueue
 from hourbell.usecases.relay import Delivery, RelayReport, relay_keys, relay_rows
 
-StreamRecord = Mapping[str, Any]
-
 logger = Logger()
-processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
 
 
 @logger.inject_lambda_context
@@ -42,10 +39,8 @@ def handler(
     if records[0]["eventSource"] == "aws:dynamodb":
         failed = relay_stream(records)
         return {"batchItemFailures": [{"itemIdentifier": each} for each in failed]}
-    answer = process_partial_response(event, relay_message, processor, context)
-    for _, failure, _ in processor.exceptions:
-        logger.error("a sweep message has to come again", exc_info=failure)
-    return answer
+    complaint = "a sweep message has to come again"
+    return work_at_messages(event, context, relay_message, logger, complaint)
 
 
 def relay_message(record: SQSRecord) -> None:
@@ -72,52 +67,28 @@ def relay_stream(records: Sequence[StreamRecord]) -> list[str]:
         nothing could be read, or the sweep queue did not take the keys.
     """
     ports = bootstrap.relay_ports()
-    rows, sequences, apart = _decode(records)
+    batch = read_stream(records)
+    for fault in batch.faults:
+        # Of one without a place, the log is all that can be done.
+        logger.error(fault.message, exc_info=fault.error, **fault.place)
+    apart = list(batch.unreadable)
     report = RelayReport()
     try:
-        report = relay_rows(ports.outbox, rows)
+        report = relay_rows(ports.outbox, batch.rows)
     except HourbellError:
         logger.exception("nothing was relayed")
-        return [_sequence(records[0])]
+        return [sequence_of(records[0])]
     except Exception:  # the batch boundary: one faulty record must not stop the rest
         logger.exception("a record breaks the relay; all go to the sweep, one by one")
-        apart += [row.key for row in rows]
-    _tell("stream", report, unreadable=len(records) - len(rows))
+        apart += [row.key for row in batch.rows]
+    _tell("stream", report, unreadable=len(batch.faults))
     try:
         _hand_over(ports.sweep_queue, report.unsettled, apart)
     except HourbellError:
         logger.exception("the sweep queue does not take what is not settled")
         open_keys = [*report.unsettled, *apart]
-        return [min((sequences[key] for key in open_keys), key=int)]
+        return [min((batch.sequences[key] for key in open_keys), key=int)]
     return []
-
-
-def _decode(
-    records: Sequence[StreamRecord],
-) -> tuple[list[Occurrence], dict[RowKey, str], list[RowKey]]:
-    """Return rows, the sequence numbers by key, and the keys of unreadable rows."""
-    rows: list[Occurrence] = []
-    sequences: dict[RowKey, str] = {}
-    unreadable: list[RowKey] = []
-    for record in records:
-        change = record["dynamodb"]
-        try:
-            key = decode_row_key(change["Keys"])
-        except (HourbellError, KeyError, ValueError):
-            # Not even its place can be read: the log is all that can be done.
-            logger.exception("not a row of the timeline", keys=change.get("Keys"))
-            continue
-        sequences.setdefault(key, _sequence(record))
-        try:
-            rows.append(decode_occurrence(change["NewImage"]))
-        except (HourbellError, KeyError, ValueError, TypeError):
-            logger.exception("an unreadable row", partition=key.partition, row=key.sort)
-            unreadable.append(key)
-    return rows, sequences, unreadable
-
-
-def _sequence(record: StreamRecord) -> str:
-    return str(record["dynamodb"]["SequenceNumber"])
 
 
 def _hand_over(

@@ -17,8 +17,8 @@ from hourbell.adapters.dynamodb import (
     DynamoTimeline,
 )
 from hourbell.adapters.dynamodb.client import CONTENDED
-from hourbell.domain.occurrence import State
-from hourbell.usecases.ports import Creation, Write
+from hourbell.domain.occurrence import State, Transition
+from hourbell.usecases.ports import Change, Creation, Write
 
 from tests.conformance import samples
 from tests.conformance.samples import canceling, planned, scheduling
@@ -70,7 +70,8 @@ def test_each_row_is_scheduled_or_canceled_once(engine_database: Database) -> No
     def move(number: int) -> list[Write]:
         if number % 2:
             return timeline.move([scheduling(row) for row in rows])
-        return timeline.move([canceling(row, f"by {number}") for row in rows])
+        canceled = [canceling(row, f"by {number}").row for row in rows]
+        return timeline.move([Change(row, Transition.RECALL) for row in canceled])
 
     results = all_at_once(move)
 

@@ -1,11 +1,9 @@
 """`hourbell tenants`, `handlers` and `usage`, against the API's handler."""
 
-import io
 import json
-from collections.abc import Callable, Mapping
-from contextlib import redirect_stdout
+from collections.abc import Callable
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import unquote
 
 import pytest
 import typer
@@ -13,8 +11,9 @@ from hourbell.cli import client, handlers, parked, tenants, usage
 from hourbell.domain.definition import Handler, Tenant, Tier
 from typer.testing import CliRunner, Result
 
+from tests.functions.cli import answer_commands
 from tests.functions.conftest import Api
-from tests.functions.events import ANN, api_event
+from tests.functions.events import ANN
 from tests.functions.test_api_parked import park
 
 PLATFORM = "arn:aws:sts::123456789012:assumed-role/platform/ops-1"
@@ -26,31 +25,8 @@ Run = Callable[..., Result]
 @pytest.fixture
 def run(api: Api, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run a command as somebody, its requests answered by the handler."""
-    monkeypatch.setenv("HOURBELL_API_URL", "http://127.0.0.1:9/prod")
-    monkeypatch.setenv("AWS_REGION", "eu-central-1")
     who = [ANN]
-
-    def send(
-        _self: client.Api,
-        method: str,
-        path: str,
-        body: object = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> client.Answer:
-        url = urlsplit(path)
-        event = api_event(
-            method,
-            url.path,
-            body,
-            arn=who[0],
-            headers=headers,
-            query=parse_qs(url.query) or None,
-        )
-        with redirect_stdout(io.StringIO()):
-            answer = api.send(event)
-        return client.Answer(answer.status, answer.text)
-
-    monkeypatch.setattr(client.Api, "send", send)
+    answer_commands(api, monkeypatch, lambda: who[0])
 
     def invoke(app: typer.Typer, *words: str, arn: str = PLATFORM) -> Result:
         who[0] = arn

@@ -2,20 +2,20 @@
 
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from hourbell.adapters.messages import encode_job
-from hourbell.cli import client, jobs, schedules
+from hourbell.cli import jobs, schedules
 from typer.testing import CliRunner, Result
 
 from functions.jobs.handler import handler
+from tests.functions.cli import answer_commands
 from tests.functions.conftest import Api
-from tests.functions.events import Context, api_event, sqs_event
+from tests.functions.events import Context, sqs_event
 from tests.functions.schedules import create
 
 Run = Callable[..., Result]
@@ -36,25 +36,8 @@ def work(api: Api) -> None:
 @pytest.fixture
 def run(api: Api, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run `hourbell schedules` or `jobs`; the worker works while people wait."""
-    monkeypatch.setenv("HOURBELL_API_URL", "http://127.0.0.1:9/prod")
-    monkeypatch.setenv("AWS_REGION", "eu-central-1")
     monkeypatch.setattr("hourbell.cli.jobs.time.sleep", lambda _: work(api))
-
-    def send(
-        _self: client.Api,
-        method: str,
-        path: str,
-        body: object = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> client.Answer:
-        url = urlsplit(path)
-        query = parse_qs(url.query) or None
-        event = api_event(method, url.path, body, headers=headers, query=query)
-        with redirect_stdout(io.StringIO()):
-            answer = api.send(event)
-        return client.Answer(answer.status, answer.text)
-
-    monkeypatch.setattr(client.Api, "send", send)
+    answer_commands(api, monkeypatch)
 
     def invoke(group: str, *words: str, text: str | None = None) -> Result:
         app = {"jobs": jobs.app, "schedules": schedules.app}[group]

@@ -1,17 +1,14 @@
 """The loads that `hourbell schedules ... --dry-run` shows."""
 
-import io
-from collections.abc import Callable, Mapping
-from contextlib import redirect_stdout
+from collections.abc import Callable
 from datetime import timedelta
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from hourbell.cli import client, schedules
+from hourbell.cli import schedules
 from typer.testing import CliRunner
 
+from tests.functions.cli import answer_commands
 from tests.functions.conftest import Api
-from tests.functions.events import api_event
 from tests.functions.schedules import create
 from tests.unit.usecases.world import START
 
@@ -25,25 +22,8 @@ YESTERDAY = START - timedelta(days=1)
 @pytest.fixture
 def run(api: Api, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run a command, its requests answered by the handler; return what it shows."""
-    monkeypatch.setenv("HOURBELL_API_URL", "http://127.0.0.1:9/prod")
-    monkeypatch.setenv("AWS_REGION", "eu-central-1")
     monkeypatch.setenv("COLUMNS", "120")
-
-    def send(
-        _self: client.Api,
-        method: str,
-        path: str,
-        body: object = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> client.Answer:
-        url = urlsplit(path)
-        query = parse_qs(url.query) or None
-        event = api_event(method, url.path, body, headers=headers, query=query)
-        with redirect_stdout(io.StringIO()):
-            answer = api.send(event)
-        return client.Answer(answer.status, answer.text)
-
-    monkeypatch.setattr(client.Api, "send", send)
+    answer_commands(api, monkeypatch)
 
     def invoke(*words: str) -> str:
         result = CliRunner().invoke(schedules.app, [*words, "--dry-run"])

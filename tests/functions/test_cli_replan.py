@@ -1,19 +1,16 @@
 """`hourbell replan`, against the API's handler."""
 
-import io
 import json
-from collections.abc import Callable, Mapping
-from contextlib import redirect_stdout
+from collections.abc import Callable
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from hourbell.cli import client, replan
+from hourbell.cli import replan
 from hourbell.domain.schedule import Timing
 from typer.testing import CliRunner, Result
 
+from tests.functions.cli import answer_commands
 from tests.functions.conftest import Api
-from tests.functions.events import api_event
 from tests.functions.test_api_replan import DAILY
 from tests.functions.test_api_tenants import PLATFORM
 from tests.functions.test_cli_jobs import work
@@ -24,28 +21,9 @@ Run = Callable[..., Result]
 @pytest.fixture
 def run(api: Api, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run the command as the platform role; the worker works while it waits."""
-    monkeypatch.setenv("HOURBELL_API_URL", "http://127.0.0.1:9/prod")
-    monkeypatch.setenv("AWS_REGION", "eu-central-1")
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setattr("hourbell.cli.jobs.time.sleep", lambda _: work(api))
-
-    def send(
-        _self: client.Api,
-        method: str,
-        path: str,
-        body: object = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> client.Answer:
-        url = urlsplit(path)
-        query = parse_qs(url.query) or None
-        event = api_event(
-            method, url.path, body, arn=PLATFORM, headers=headers, query=query
-        )
-        with redirect_stdout(io.StringIO()):
-            answer = api.send(event)
-        return client.Answer(answer.status, answer.text)
-
-    monkeypatch.setattr(client.Api, "send", send)
+    answer_commands(api, monkeypatch, lambda: PLATFORM)
     return lambda *words: CliRunner().invoke(replan.app, words)
 
 

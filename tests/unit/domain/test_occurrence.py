@@ -1,7 +1,7 @@
 """Occurrences: ids, keys, and the state table."""
 
 from dataclasses import fields
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hourbell.domain.errors import InvalidInput
@@ -70,6 +70,11 @@ def test_a_row_lies_in_the_bucket_of_its_minute() -> None:
     assert RowKey.parse(key.partition, key.sort) == key
 
 
+def test_a_bucket_is_named_in_utc_whatever_zone_the_instant_is_told_in() -> None:
+    elsewhere = NOON.astimezone(timezone(timedelta(hours=5, minutes=45)))
+    assert bucket_of(elsewhere) == bucket_of(NOON) == "20260309T1200Z"
+
+
 def test_rows_of_a_bucket_sort_by_time() -> None:
     later = NOON + timedelta(seconds=20)
     assert row_key("schz", 1, NOON, 7).sort < row_key("scha", 1, later, 7).sort
@@ -84,6 +89,21 @@ def test_only_a_backfill_leaves_a_terminal_state() -> None:
     }
 
     assert left == {Transition.BACKFILL: {State.MISSED}}
+
+
+def test_whoever_cancels_takes_rows_from_its_own_states_only() -> None:
+    canceling = {
+        name: move.sources
+        for name, move in TRANSITIONS.items()
+        if move.target is State.CANCELED
+    }
+
+    unsent = {State.PLANNED, State.DEFERRED}
+    assert canceling == {
+        Transition.CANCEL: {State.SCHEDULED},
+        Transition.WITHDRAW: unsent,
+        Transition.RECALL: unsent | {State.SCHEDULED, State.ENQUEUED},
+    }
 
 
 def test_open_states_are_not_terminal() -> None:

@@ -94,6 +94,21 @@ def watched(world: World, ports: dict[str, Any]) -> Workshop:
     )
 
 
+def failing_at(world: World, schedule_id: str, error: Exception) -> Workshop:
+    """Return the workshop where reading one schedule fails."""
+
+    class Faulty:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(world.schedules, name)
+
+        def find(self, wanted: str) -> Any:
+            if wanted == schedule_id:
+                raise error
+            return world.schedules.find(wanted)
+
+    return watched(world, {"schedules": Faulty()})
+
+
 def begin_create(world: World) -> Job:
     return start(world, "create", [new(f"bell-{n}") for n in range(3)])
 

@@ -21,6 +21,7 @@ from tests.unit.usecases.jobs import (
     begin_create,
     begin_pause,
     begin_walk,
+    failing_at,
     made,
     new,
     outcomes,
@@ -132,18 +133,9 @@ def test_an_item_without_answer_has_tries_of_its_own_and_then_is_refused() -> No
     world = ann_world()
     ids = made(world, 4)
 
-    class Slow:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(world.schedules, name)
-
-        def find(self, schedule_id: str) -> Any:
-            if schedule_id == ids[2]:
-                raise Transient
-            return world.schedules.find(schedule_id)
-
     job = start(world, "pause", targets(ids))
     world.job_queue.take()
-    slow = watched(world, {"schedules": Slow()})
+    slow = failing_at(world, ids[2], Transient())
     first = run(world, job, slow)
     assert (first.requeued, len(first.results)) == (True, 2)
     assert world.job_queue.take() == [job.job_id]
@@ -169,17 +161,8 @@ def test_an_item_that_begins_a_later_chunk_gets_a_call_of_its_own_too(
     world = ann_world()
     ids = made(world, 26)
 
-    class Slow:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(world.schedules, name)
-
-        def find(self, schedule_id: str) -> Any:
-            if schedule_id == ids[25]:
-                raise Transient
-            return world.schedules.find(schedule_id)
-
     job = start(world, "pause", targets(ids))
-    slow = watched(world, {"schedules": Slow()})
+    slow = failing_at(world, ids[25], Transient())
     report = run(world, job, slow, gives_up=gives_up)
     assert (report.requeued, len(report.results)) == (True, 25)
     with pytest.raises(Transient):

@@ -21,6 +21,7 @@ from tests.unit.usecases.jobs import (
     ann_world,
     begin_create,
     begin_pause,
+    failing_at,
     made,
     new,
     outcomes,
@@ -118,17 +119,9 @@ def test_an_item_on_which_our_code_breaks_is_refused_and_told_to_the_log() -> No
     world = ann_world()
     ids = made(world, 2)
 
-    class Poison:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(world.schedules, name)
-
-        def find(self, schedule_id: str) -> Any:
-            if schedule_id == ids[0]:
-                raise Permanent("an item is not readable")
-            return world.schedules.find(schedule_id)
-
     job = start(world, "pause", targets(ids))
-    report = run(world, job, watched(world, {"schedules": Poison()}))
+    shop = failing_at(world, ids[0], Permanent("an item is not readable"))
+    report = run(world, job, shop)
     assert outcomes(world, job) == ["REFUSED", "CHANGED"]
     assert [str(fault) for fault in report.faults] == ["an item is not readable"]
     refusal = world.store.job_results[job.job_id][0].refusal

@@ -55,52 +55,27 @@ def create(
     _send(body, key, dry_run=dry_run, wait=wait, as_json=as_json)
 
 
-@app.command()
-def pause(
-    *,
-    tag: Tag = None,
-    ids: Ids = None,
-    reason: Reason = None,
-    dry_run: DryRun = False,
-    key: Key = None,
-    wait: Wait = True,
-    as_json: AsJson = False,
-) -> None:
-    """Stop schedules until they are resumed."""
-    body = _change("pause", tag, ids, reason)
-    _send(body, key, dry_run=dry_run, wait=wait, as_json=as_json)
+def _add(operation: str, summary: str) -> None:
+    """Add the command that does one operation to many schedules."""
+
+    @app.command(operation, help=summary)
+    def change(
+        *,
+        tag: Tag = None,
+        ids: Ids = None,
+        reason: Reason = None,
+        dry_run: DryRun = False,
+        key: Key = None,
+        wait: Wait = True,
+        as_json: AsJson = False,
+    ) -> None:
+        body = _change(operation, tag, ids, reason)
+        _send(body, key, dry_run=dry_run, wait=wait, as_json=as_json)
 
 
-@app.command()
-def resume(
-    *,
-    tag: Tag = None,
-    ids: Ids = None,
-    reason: Reason = None,
-    dry_run: DryRun = False,
-    key: Key = None,
-    wait: Wait = True,
-    as_json: AsJson = False,
-) -> None:
-    """Let paused schedules go on; nothing is made up for."""
-    body = _change("resume", tag, ids, reason)
-    _send(body, key, dry_run=dry_run, wait=wait, as_json=as_json)
-
-
-@app.command()
-def cancel(
-    *,
-    tag: Tag = None,
-    ids: Ids = None,
-    reason: Reason = None,
-    dry_run: DryRun = False,
-    key: Key = None,
-    wait: Wait = True,
-    as_json: AsJson = False,
-) -> None:
-    """End schedules for good; they are kept, and their names are free."""
-    body = _change("cancel", tag, ids, reason)
-    _send(body, key, dry_run=dry_run, wait=wait, as_json=as_json)
+_add("pause", "Stop schedules until they are resumed.")
+_add("resume", "Let paused schedules go on; nothing is made up for.")
+_add("cancel", "End schedules for good; they are kept, and their names are free.")
 
 
 def _change(

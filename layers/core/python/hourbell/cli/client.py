@@ -29,6 +29,9 @@ PLATFORM_ENV_FILE: Final = "platform.env"
 """The local stack's file of the platform role."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as it came.")]
+Revision = Annotated[
+    int | None, typer.Option(help="Change this revision only; the current one else.")
+]
 
 
 def command_group(summary: str) -> typer.Typer:

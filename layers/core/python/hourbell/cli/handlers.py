@@ -8,6 +8,7 @@ import typer
 
 from hourbell.cli.client import (
     AsJson,
+    Revision,
     command_group,
     connect_api,
     current_tag,
@@ -30,10 +31,6 @@ Rate = Annotated[
     int | None, typer.Option(help="Messages a second that its target takes.")
 ]
 Description = Annotated[str | None, typer.Option()]
-Revision = Annotated[
-    int | None,
-    typer.Option(help="Change this revision only; the current one else."),
-]
 
 
 @app.command()

@@ -12,6 +12,7 @@ from hourbell.cli.backfill import print_backfill, send_backfill
 from hourbell.cli.client import (
     Answer,
     AsJson,
+    Revision,
     command_group,
     connect_api,
     current_tag,
@@ -35,10 +36,6 @@ ScheduleId = Annotated[str, typer.Argument(metavar="SCHEDULE_ID")]
 Reason = Annotated[str | None, typer.Option(help="For the version log.")]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show what it would do, and do nothing.")
-]
-Revision = Annotated[
-    int | None,
-    typer.Option(help="Change this revision only, and refuse if it is another."),
 ]
 
 

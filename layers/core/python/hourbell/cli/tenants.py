@@ -14,6 +14,7 @@ from hourbell.cli.client import (
     PLATFORM_ENV_FILE,
     Answer,
     AsJson,
+    Revision,
     command_group,
     connect_api,
     current_tag,
@@ -46,10 +47,6 @@ CatchUp = Annotated[
 ]
 Triggers = Annotated[
     int | None, typer.Option(help="Occurrences at all that a minute may run.")
-]
-Revision = Annotated[
-    int | None,
-    typer.Option(help="Change this revision only; the current one else."),
 ]
 
 

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
 from typing import Final
 
 from hourbell.domain.errors import InvalidInput
@@ -79,6 +80,7 @@ def format_instant(instant: datetime) -> str:
     return to_utc(instant).isoformat()[:-6] + "Z"
 
 
+@lru_cache(maxsize=4096)
 def compact_instant(instant: datetime) -> str:
     """Write an instant of a whole second as `20260309T063000Z`, for keys and ids.
 

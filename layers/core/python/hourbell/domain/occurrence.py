@@ -9,10 +9,11 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from hourbell.domain.errors import InvalidInput
-from hourbell.domain.instants import compact_instant, parse_compact
+from hourbell.domain.instants import compact_instant, parse_compact, to_utc
 from hourbell.domain.misfire import Decision
 
 _OCCURRENCE_ID: Final = re.compile(
@@ -137,12 +138,13 @@ TRANSITIONS: dict[Transition, Move] = {
             *("reason", "finished_at", "expires_at"),
         ),
     ),
+    # By the relay: only what it was given, and its version does not stand behind.
     Transition.CANCEL: Move(
-        frozenset({State.PLANNED, State.DEFERRED, State.SCHEDULED}),
+        frozenset({State.SCHEDULED}),
         State.CANCELED,
         ("reason", "finished_at", "expires_at"),
     ),
-    # By a handover. UNTRACKED: only what cannot have been sent.
+    # By a pass, a release or a handover. UNTRACKED: only what cannot have been sent.
     Transition.WITHDRAW: Move(
         frozenset({State.PLANNED, State.DEFERRED}),
         State.CANCELED,
@@ -310,12 +312,11 @@ def parse_occurrence_id(text: str) -> tuple[str, int, datetime, str | None]:
     return parts[1], int(parts[2]), instant, parts[4]
 
 
+@lru_cache(maxsize=4096)
 def bucket_of(instant: datetime) -> str:
     """Return the UTC minute that an instant lies in, as `yyyymmddThhmmZ`."""
-    return (
-        f"{instant.year:04d}{instant.month:02d}{instant.day:02d}"
-        f"T{instant.hour:02d}{instant.minute:02d}Z"
-    )
+    utc = to_utc(instant)
+    return f"{utc.year:04d}{utc.month:02d}{utc.day:02d}T{utc.hour:02d}{utc.minute:02d}Z"
 
 
 def minute_of(bucket: str) -> datetime:

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from hourbell.domain.definition import Schedule, ScheduleState, Version
 from hourbell.domain.dispatch import Dispatch
 from hourbell.domain.errors import Conflict, NotFound, Transient
-from hourbell.domain.instants import ceil_second, floor_minute
+from hourbell.domain.instants import ceil_second
 from hourbell.domain.occurrence import (
     Lane,
     Occurrence,
@@ -23,7 +23,7 @@ from hourbell.domain.occurrence import (
     row_key,
 )
 from hourbell.domain.occurrence import occurrence_id as id_of
-from hourbell.domain.policies import RETENTION, WATERMARK_LAG
+from hourbell.domain.policies import RETENTION
 from hourbell.domain.rates import Rate, usual_rates
 from hourbell.domain.routing import queue_key
 from hourbell.domain.zones import release_at_hand
@@ -44,6 +44,7 @@ from hourbell.usecases.ownership import Stretch, stretches
 from hourbell.usecases.pacing import pace
 from hourbell.usecases.ports import Backfill, Change, Write
 from hourbell.usecases.release import release
+from hourbell.usecases.scanned import have_scanned
 
 # How long one call writes. The function that runs it is ended after 15 s, and what is
 # written must then be released and answered.
@@ -362,8 +363,7 @@ class _Work:
         """Have the dispatch row's group scanned from before it is written."""
         group = self.changes.plane.shard_map.group_of(dispatch.shard)
         if group not in self.groups:
-            floor = floor_minute(self.now) - WATERMARK_LAG
-            self.changes.groups.ensure(group, floor)
+            have_scanned(self.changes.groups, group, self.now)
             self.groups.add(group)
 
     def _write(self, row: Occurrence, found: _Found, dispatch: Dispatch) -> Write:

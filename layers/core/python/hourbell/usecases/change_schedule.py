@@ -18,8 +18,6 @@ from hourbell.domain.errors import (
     PreconditionFailed,
     Transient,
 )
-from hourbell.domain.instants import floor_minute
-from hourbell.domain.policies import WATERMARK_LAG
 from hourbell.domain.schedule import anchored, validate
 from hourbell.domain.zones import TZDB_VERSION
 from hourbell.usecases.earlier_ahead import earlier_ahead
@@ -28,6 +26,7 @@ from hourbell.usecases.identify import Caller
 from hourbell.usecases.materialize import Plane
 from hourbell.usecases.ports import Clock, ShardGroups, Succession, Write
 from hourbell.usecases.revisions import stale
+from hourbell.usecases.scanned import have_scanned
 
 # How often a change without If-Match is tried again when another one was first.
 ATTEMPTS = 5
@@ -303,7 +302,7 @@ def succeed(
             ended=replace(change.ended, ends_at=as_of),
         )
     group = changes.plane.shard_map.group_of(change.dispatch.shard)
-    changes.groups.ensure(group, floor_minute(now) - WATERMARK_LAG)
+    have_scanned(changes.groups, group, now)
     if changes.plane.schedules.succeed(change) is not Write.APPLIED:
         current = find_current(changes, schedule.tenant_id, schedule.schedule_id)
         if current.revision == schedule.revision:

@@ -19,15 +19,14 @@ from hourbell.domain.errors import (
     QuotaExceeded,
     Transient,
 )
-from hourbell.domain.instants import floor_minute
 from hourbell.domain.occurrence import Occurrence
-from hourbell.domain.policies import WATERMARK_LAG
 from hourbell.domain.schedule import anchored, next_planned, validate
 from hourbell.domain.zones import TICK, TZDB_VERSION, release_at_hand
 from hourbell.usecases.admission import admission_findings, handler_findings
 from hourbell.usecases.identify import Caller
 from hourbell.usecases.materialize import Plane, advance
 from hourbell.usecases.ports import Creation, Ids, ShardGroups
+from hourbell.usecases.scanned import have_scanned
 
 __all__ = [
     "Created",
@@ -122,7 +121,7 @@ def create_schedule(
     schedule = _schedule(version, request)
     first = _first_occurrence(registry, version)
     group = registry.plane.shard_map.group_of(first.shard)
-    registry.groups.ensure(group, floor_minute(now) - WATERMARK_LAG)
+    have_scanned(registry.groups, group, now)
     quota = caller.tenant.quotas.schedules
     answer = registry.plane.schedules.create(schedule, version, first, quota=quota)
     if answer is Creation.CREATED:

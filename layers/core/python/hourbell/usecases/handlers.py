@@ -20,6 +20,7 @@ from hourbell.domain.queue_arn import QueueArn
 from hourbell.usecases.expected import ANY, Expected
 from hourbell.usecases.identify import account_of
 from hourbell.usecases.kept import Kept
+from hourbell.usecases.paging import page_after
 from hourbell.usecases.ports import Directory, Ids, Probe, QueueProbe, Write
 
 TEST_EVENT_TYPE: Final = "com.hourbell.handler.test.v1"
@@ -179,12 +180,14 @@ def list_handlers(
     Raises:
         InvalidInput: no page ended there (`invalid_cursor`).
     """
-    if after is not None and not is_handler_name(after):
-        message = "This is not a cursor that a page ended with."
-        raise InvalidInput.of("cursor", "invalid_cursor", message, found=after)
-    found = directory.handlers(tenant.tenant_id, after=after, limit=limit + 1)
-    page = found[:limit]
-    return HandlerPage(page, page[-1].name if len(found) > limit else None)
+    page = page_after(
+        after,
+        limit,
+        lambda most: directory.handlers(tenant.tenant_id, after=after, limit=most),
+        place_of=lambda handler: handler.name,
+        is_place=is_handler_name,
+    )
+    return HandlerPage(*page)
 
 
 def change_handler(

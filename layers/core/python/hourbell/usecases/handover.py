@@ -32,9 +32,9 @@ from hourbell.domain.schedule import next_planned, upcoming
 from hourbell.domain.zones import TICK, release_at_hand
 from hourbell.usecases.earlier_ahead import WAITING, earlier_ahead
 from hourbell.usecases.following import post_follows
-from hourbell.usecases.materialize import Plane, advance, canceling
+from hourbell.usecases.materialize import Plane, advance
 from hourbell.usecases.ports import Change, Clock, Write
-from hourbell.usecases.unsent import ending
+from hourbell.usecases.unsent import canceling, ending
 
 # How far the clocks of two processes may be apart.
 CLOCK_SKEW = timedelta(seconds=2)
@@ -323,7 +323,7 @@ def _withdraw(
     transition = _stopping(ended)
     current: Occurrence | None = row
     while current is not None and current.state in TRANSITIONS[transition].sources:
-        canceled = canceling(current, ending(ended), now).row
+        canceled = canceling(current, ending(ended), now)
         (answer,) = plane.timeline.move([Change(canceled, transition)])
         if answer is Write.APPLIED:
             return canceled

@@ -8,7 +8,6 @@ from typing import Final
 from hourbell.domain.errors import (
     Conflict,
     Forbidden,
-    InvalidInput,
     NotFound,
     Transient,
 )
@@ -28,6 +27,7 @@ from hourbell.domain.job import (
 from hourbell.domain.policies import RETENTION
 from hourbell.usecases.identify import Caller
 from hourbell.usecases.job_ports import JobItem, JobQueue, Jobs
+from hourbell.usecases.paging import no_cursor, page_after
 from hourbell.usecases.ports import Write
 
 STALLED: Final = timedelta(minutes=5)
@@ -137,11 +137,14 @@ def list_jobs(jobs: Jobs, tenant_id: str, *, after: str | None, limit: int) -> J
     Raises:
         InvalidInput: no page ended at `after` (`invalid_cursor`).
     """
-    if after is not None and not is_job_place(after):
-        raise _no_cursor(after)
-    found = jobs.of_tenant(tenant_id, before=after, limit=limit + 1)
-    page = found[:limit]
-    return JobPage(page, page[-1].place if len(found) > limit else None)
+    page = page_after(
+        after,
+        limit,
+        lambda most: jobs.of_tenant(tenant_id, before=after, limit=most),
+        place_of=lambda job: job.place,
+        is_place=is_job_place,
+    )
+    return JobPage(*page)
 
 
 def job_results(
@@ -163,7 +166,7 @@ def job_results(
     """
     get_job(jobs, tenant_id, job_id)
     if after is not None and not (after.isascii() and after.isdecimal()):
-        raise _no_cursor(after)
+        raise no_cursor(after)
     start = int(after or 0)
     found: list[Result] = []
     for _ in range(MAX_READS):
@@ -256,11 +259,6 @@ def _new_job(caller: Caller, request: NewJob, now: datetime) -> Job:
         progress=Progress(len(request.items) if tags is None else None),
         walk=None if tags is None else Walk(dict(tags)),
     )
-
-
-def _no_cursor(found: str) -> InvalidInput:
-    message = "This is not a cursor that a page ended with."
-    return InvalidInput.of("cursor", "invalid_cursor", message, found=found)
 
 
 def _ended(job: Job) -> Conflict:

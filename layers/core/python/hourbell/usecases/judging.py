@@ -33,7 +33,7 @@ from hourbell.domain.schedule import matches, next_planned
 from hourbell.domain.shards import ShardMap
 from hourbell.domain.zones import TICK, release_at_hand
 from hourbell.usecases.ports import Schedules
-from hourbell.usecases.unsent import ending
+from hourbell.usecases.unsent import canceling, ending
 from hourbell.usecases.version_reads import stopped_version
 
 # Verdicts after which a version has no further time.
@@ -144,7 +144,7 @@ def judge(bench: Bench, row: Occurrence, version: Version) -> Case:
     if verdict is None and version.effective_to is not None:
         stopped = stopped_version(bench.schedules, version)
         verdict = None if stopped is None else ending(stopped)
-    if verdict in _ENDED:
+    if verdict is not None and verdict in _ENDED:
         return Case(row, version, verdict, _canceled_gap(bench, row, version, verdict))
     if row.decision is not None:
         return _gap_case(bench, row, version, row.decision, verdict)
@@ -152,7 +152,7 @@ def judge(bench: Bench, row: Occurrence, version: Version) -> Case:
 
 
 def _canceled_gap(
-    bench: Bench, row: Occurrence, version: Version, verdict: CancelReason | None
+    bench: Bench, row: Occurrence, version: Version, verdict: CancelReason
 ) -> Occurrence | None:
     """Return the gap row of what a stop leaves undecided behind an overdue row.
 
@@ -176,14 +176,8 @@ def _canceled_gap(
         return None
     if not decision.count or first is None:
         return None
-    return replace(
-        _planned(bench, version, *first),
-        state=State.CANCELED,
-        reason=verdict,
-        finished_at=bench.now,
-        expires_at=expires_at(bench.now),
-        decision=decision,
-    )
+    gap = replace(_planned(bench, version, *first), decision=decision)
+    return canceling(gap, verdict, bench.now)
 
 
 def _row_case(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -22,7 +22,6 @@ from hourbell.domain.occurrence import (
     Transition,
 )
 from hourbell.domain.parking import ParkReason, Trouble
-from hourbell.domain.policies import expires_at
 from hourbell.domain.shards import ShardMap
 from hourbell.usecases.counting import RUNNING, count_change, count_left
 from hourbell.usecases.following import post_follows
@@ -42,6 +41,7 @@ from hourbell.usecases.routes import Routes
 from hourbell.usecases.shard_ports import ShardMaps
 from hourbell.usecases.tally import Tally, trouble_of, troubled
 from hourbell.usecases.turns import Turns
+from hourbell.usecases.unsent import canceling
 from hourbell.usecases.version_reads import read_versions
 from hourbell.usecases.walk import Steps, walk_through
 
@@ -414,19 +414,7 @@ def _change(plane: Plane, case: Case, routes: Routes, now: datetime) -> Change:
     """Return the change by which a row leaves PLANNED."""
     if case.version is None or case.verdict is not None:
         # Whatever it is by now: only as a row that has not left for the relay.
-        canceled = canceling(case.row, case.verdict or CancelReason.ORPHANED, now)
-        return replace(canceled, transition=Transition.WITHDRAW)
+        gone = canceling(case.row, case.verdict or CancelReason.ORPHANED, now)
+        return Change(gone, Transition.WITHDRAW)
     row = leaving(_bench(plane, routes, case.version, now), case)
     return Change(row, _MOVES[row.state])
-
-
-def canceling(row: Occurrence, reason: CancelReason, now: datetime) -> Change:
-    """Return the change that cancels a row, with its reason."""
-    canceled = replace(
-        row,
-        state=State.CANCELED,
-        reason=reason,
-        finished_at=now,
-        expires_at=expires_at(now),
-    )
-    return Change(canceled, Transition.CANCEL)

@@ -22,7 +22,6 @@ from hourbell.domain.policies import (
     delay_seconds,
     expires_at,
 )
-from hourbell.usecases.materialize import canceling
 from hourbell.usecases.ports import (
     Change,
     Clock,
@@ -33,7 +32,7 @@ from hourbell.usecases.ports import (
     Timeline,
     Write,
 )
-from hourbell.usecases.unsent import objection_to_sending
+from hourbell.usecases.unsent import canceling, objection_to_sending
 from hourbell.usecases.version_reads import read_versions
 
 # Why a queue-refused occurrence is DEAD.
@@ -164,7 +163,8 @@ def _relay(outbox: Outbox, rows: Sequence[Occurrence]) -> RelayReport:
         if ref in faulty:
             unsent.append(row.key)
         elif version is None or reason is not None:
-            changes.append(canceling(row, reason or CancelReason.ORPHANED, now))
+            gone = canceling(row, reason or CancelReason.ORPHANED, now)
+            changes.append(Change(gone, Transition.CANCEL))
         elif version.holds(row.scheduled_for) or (row.available_at or now) > reach:
             deferred += 1
         else:

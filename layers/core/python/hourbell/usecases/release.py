@@ -13,10 +13,10 @@ from hourbell.domain.dispatch import Dispatch, DispatchKind, DispatchState
 from hourbell.domain.occurrence import Occurrence, RowKey, State, Transition, row_key
 from hourbell.domain.parking import ParkReason, Trouble
 from hourbell.domain.policies import expires_at, is_stuck
-from hourbell.usecases.materialize import Plane, canceling
+from hourbell.usecases.materialize import Plane
 from hourbell.usecases.parking import unsent_since
 from hourbell.usecases.ports import Change, Write
-from hourbell.usecases.unsent import objection_to_sending
+from hourbell.usecases.unsent import canceling, objection_to_sending
 from hourbell.usecases.vain import waiting_in_vain
 from hourbell.usecases.version_reads import read_versions
 
@@ -202,7 +202,7 @@ def _change(
 ) -> Change:
     reason = objection_to_sending(plane.schedules, row, version)
     if reason is not None:
-        return replace(canceling(row, reason, now), transition=Transition.WITHDRAW)
+        return Change(canceling(row, reason, now), Transition.WITHDRAW)
     scheduled = replace(row, state=State.SCHEDULED, scheduled_at=now)
     return Change(scheduled, Transition.RELEASE)
 

@@ -13,9 +13,10 @@ from typing import Final
 from hourbell.domain.errors import Conflict, Finding, InvalidInput, Transient
 from hourbell.domain.instants import floor_minute, format_instant
 from hourbell.domain.occurrence import bucket_of, minute_of
-from hourbell.domain.policies import EPOCH_LAG, WATERMARK_LAG
+from hourbell.domain.policies import EPOCH_LAG
 from hourbell.domain.shards import MAX_SHARDS, MINUTE, Epoch, Phase, ShardMap
 from hourbell.usecases.ports import Clock, ShardGroups, Write
+from hourbell.usecases.scanned import have_scanned
 from hourbell.usecases.shard_ports import (
     EpochBook,
     Epochs,
@@ -138,7 +139,7 @@ def announce(mover: Mover, plan: Plan, *, requested_by: str) -> Epochs:
         )
     # First the groups' records, so that no row is ever put where nobody scans.
     for group in range(epoch.groups):
-        mover.groups.ensure(group, floor_minute(now) - WATERMARK_LAG)
+        have_scanned(mover.groups, group, now)
     segments = min(MAX_SEGMENTS, max(1, max(last.shards, epoch.shards) // 4))
     announced = Epochs(
         ShardMap((*epochs.shard_map.epochs, epoch)),

@@ -6,9 +6,7 @@ from datetime import datetime
 
 from hourbell.domain.definition import Schedule, ScheduleState
 from hourbell.domain.errors import Conflict, NotFound, Transient
-from hourbell.domain.instants import floor_minute
 from hourbell.domain.occurrence import Occurrence, RowKey, State, row_key
-from hourbell.domain.policies import WATERMARK_LAG
 from hourbell.domain.rates import usual_rates
 from hourbell.domain.routing import queue_key
 from hourbell.domain.zones import TZDB_VERSION
@@ -17,6 +15,7 @@ from hourbell.usecases.identify import Caller
 from hourbell.usecases.materialize import release_at
 from hourbell.usecases.pacing import pace
 from hourbell.usecases.ports import Run, Write
+from hourbell.usecases.scanned import have_scanned
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,7 @@ def _start(
         dispatch = release_at(changes.plane, row, now)
     for shard in {row.shard, row.shard if dispatch is None else dispatch.shard}:
         group = changes.plane.shard_map.group_of(shard)
-        changes.groups.ensure(group, floor_minute(now) - WATERMARK_LAG)
+        have_scanned(changes.groups, group, now)
     answer = changes.plane.schedules.record_run(run, row, dispatch)
     if answer is Write.APPLIED:
         return Started(row, schedule.definition.timing.zone)

@@ -16,6 +16,7 @@ from hourbell.domain.names import is_tenant_id
 from hourbell.usecases.expected import ANY, Expected
 from hourbell.usecases.identify import registered_form
 from hourbell.usecases.kept import Kept
+from hourbell.usecases.paging import page_after
 from hourbell.usecases.ports import Directory, Write
 
 MAX_PRINCIPALS_AT_ONCE: Final = 49
@@ -150,12 +151,14 @@ def list_tenants(registrar: Registrar, *, after: str | None, limit: int) -> Tena
     Raises:
         InvalidInput: no page ended there (`invalid_cursor`).
     """
-    if after is not None and not is_tenant_id(after):
-        message = "This is not a cursor that a page ended with."
-        raise InvalidInput.of("cursor", "invalid_cursor", message, found=after)
-    found = registrar.directory.list_tenants(after=after, limit=limit + 1)
-    page = found[:limit]
-    return TenantPage(page, page[-1].tenant_id if len(found) > limit else None)
+    page = page_after(
+        after,
+        limit,
+        lambda most: registrar.directory.list_tenants(after=after, limit=most),
+        place_of=lambda tenant: tenant.tenant_id,
+        is_place=is_tenant_id,
+    )
+    return TenantPage(*page)
 
 
 def change_tenant(

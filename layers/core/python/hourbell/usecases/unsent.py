@@ -1,9 +1,11 @@
 """Judge an occurrence that is about to be sent: does its version stand behind it?"""
 
+from dataclasses import replace
 from datetime import datetime
 
 from hourbell.domain.definition import ScheduleState, Tracking, Version
 from hourbell.domain.occurrence import CancelReason, Occurrence, State
+from hourbell.domain.policies import expires_at
 from hourbell.usecases.ports import Schedules
 from hourbell.usecases.version_reads import stopped_version
 
@@ -15,6 +17,17 @@ def ending(version: Version) -> CancelReason:
     if version.ends_as is ScheduleState.CANCELED:
         return CancelReason.CANCELED
     return CancelReason.SUPERSEDED
+
+
+def canceling(row: Occurrence, reason: CancelReason, now: datetime) -> Occurrence:
+    """Return a row as it is when it is canceled."""
+    return replace(
+        row,
+        state=State.CANCELED,
+        reason=reason,
+        finished_at=now,
+        expires_at=expires_at(now),
+    )
 
 
 def objection_to_sending(
