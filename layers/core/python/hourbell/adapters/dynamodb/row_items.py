@@ -12,6 +12,9 @@ from hourbell.domain.errors import InvalidInput, Permanent
 from hourbell.domain.instants import parse_compact
 from hourbell.domain.occurrence import Occurrence, RowKey, State
 
+# Kinds of dispatch rows that point at an occurrence.
+_POINTING = frozenset({DispatchKind.RELEASE, DispatchKind.FOLLOW})
+
 _OCCURRENCE_PLAIN = (
     "state",
     "tenant_id",
@@ -139,7 +142,7 @@ def _target_of(
     kind: DispatchKind, parts: Sequence[str]
 ) -> tuple[datetime | None, str | None]:
     """Return the time and the run of the occurrence that a dispatch row points at."""
-    if not parts and kind is not DispatchKind.RELEASE:
+    if not parts and kind not in _POINTING:
         return None, None
     instant, *run = parts
     return parse_compact(instant), _run_of(run)
