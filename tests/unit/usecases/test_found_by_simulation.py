@@ -69,7 +69,7 @@ def test_a_dispatch_row_whose_occurrence_has_expired_is_settled() -> None:
 
     report = release(world.plane, world.store.all_dispatches(), world.clock.now())
 
-    assert report == ReleaseReport(settled=1)
+    assert report == ReleaseReport(vain=1)
     assert not releases(world)[0].is_open
 
 
