@@ -28,6 +28,7 @@ CALLS = {
     *("record_run", "record_backfill", "reopen", "find_run", "backfills"),
     *("ensure", "acquire", "release", "park", "unpark", "parked"),
     *("reserve", "add", "advance", "put", "named_handlers", "tenants"),
+    *("store", "rows_from", "relocate", "plan_apart"),
 }
 NOT_MADE = {"SCHEDULED -> DEAD"}
 WANTED_MOVES = {f"{a} -> {b}" for a, ends in MOVES.items() for b in ends} - NOT_MADE

@@ -140,7 +140,7 @@ def _read(
     if name == "versions":
         return _stale_versions(world, answer)
     if name == "page":
-        return _stale_page(world, answer)
+        return _stale_page(world, answer, world.store.moved_from(*args))
     return answer
 
 
@@ -156,7 +156,13 @@ def _stale_versions(world: Any, found: dict[Any, Any]) -> dict[Any, Any]:
     return told
 
 
-def _stale_page(world: Any, page: Page) -> Page:
+def _stale_page(world: Any, page: Page, moved: dict[Any, Any]) -> Page:
+    """Return a page as some of its rows were before.
+
+    Args:
+        moved: what was moved to another shard, when and what by key.
+    """
+
     def seen(things: Sequence[Any]) -> tuple[Any, ...]:
         told = []
         for thing in things:
@@ -167,7 +173,13 @@ def _stale_page(world: Any, page: Page) -> Page:
                 told.append(thing)
         return tuple(told)
 
-    return Page(seen(page.rows), page.after, seen(page.dispatches), page.unreadable)
+    gone = [
+        row
+        for at, row in moved.values()
+        if _is_recent(world, at) and world.strikes("stale page")
+    ]
+    rows = sorted([*seen(page.rows), *gone], key=lambda row: row.key)
+    return Page(tuple(rows), page.after, seen(page.dispatches), page.unreadable)
 
 
 def _packed(

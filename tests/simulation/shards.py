@@ -35,14 +35,20 @@ LOST, DOUBLED, LATE = "move order lost", "move order doubled", "move order late"
 ANNOUNCED = "shard counts announced"
 ORDER_CHANCES = {LOST: 0.15, DOUBLED: 0.25, LATE: 0.25}
 RECEIVES = 5
+REPEATED = 6 * SECOND
 # Each such block of seeds has all beginnings; every third changes its shards.
 BLOCK, EVERY = 6, 3
 PHASES = [Phase.ANNOUNCED, Phase.MOVING, Phase.SETTLED]
 
 
+def is_resharded(seed: int) -> bool:
+    """Whether the shard count changes in a seed's world."""
+    return seed // BLOCK % EVERY == 1
+
+
 def counts_of(seed: int) -> tuple[tuple[int, int], ...] | None:
     """Return the shard counts of a seed's world, if they change."""
-    if seed // BLOCK % EVERY != 1:
+    if not is_resharded(seed):
         return None
     return COUNTS[(seed + seed // BLOCK // EVERY) % len(COUNTS)]
 
@@ -172,6 +178,23 @@ class Sharding:
         except HourbellError as error:
             world.note(f"the operator failed: {error}")
 
+    def announce_once(self) -> None:
+        """Announce the other count, again and again until there is an answer."""
+        world, answered = self.world, False
+
+        def act(process: Any, _: str) -> None:
+            nonlocal answered
+            shards, groups = self._counts[-1]
+            self.announce(self.mover(process), Plan(shards, groups))
+            answered = True
+
+        try:
+            world.task("caller", "the operator", act)
+        except HourbellError as error:
+            world.note(f"the operator failed: {error}")
+        if not answered:
+            world.at(world.now + REPEATED, "announce again")
+
     def announce(self, mover: Mover, plan: Plan) -> None:
         """Announce a shard count, if none is under way."""
         world = self.world
@@ -278,5 +301,10 @@ def shard_at(epochs: Any, schedule_id: str, bucket: str) -> int:
     """Return where a row belongs when all epochs are settled."""
     minute = datetime.strptime(bucket, "%Y%m%dT%H%MZ").replace(tzinfo=UTC)
     held = [each for each in epochs if each.since is None or each.since <= minute]
+    return shard_under(held[-1].shards, schedule_id)
+
+
+def shard_under(count: int, schedule_id: str) -> int:
+    """Return the shard of a schedule's rows under a count."""
     digest = hashlib.sha256(schedule_id.encode()).digest()
-    return int.from_bytes(digest[:8], "big") % int(held[-1].shards)
+    return int.from_bytes(digest[:8], "big") % count

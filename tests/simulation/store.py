@@ -9,7 +9,7 @@ from typing import Any
 from hourbell.adapters.memory import MemoryStore
 from hourbell.domain.definition import Version, VersionRef
 from hourbell.domain.dispatch import Dispatch
-from hourbell.domain.occurrence import Occurrence, RowKey
+from hourbell.domain.occurrence import Occurrence, RowKey, partition_of
 from hourbell.usecases.ports import Lease
 
 from tests.simulation.rules import INSTANT
@@ -83,6 +83,7 @@ class WatchedStore(MemoryStore):
         self.expired: dict[str, Occurrence] = {}
         self.closed: dict[tuple[int, str], datetime] = {}
         self.is_moving = self.is_moved = False
+        self.moved: dict[str, dict[str, Any]] = defaultdict(dict)
         self.opened: dict[int, dict[str, set[str]]] = defaultdict(
             lambda: defaultdict(set)
         )
@@ -94,6 +95,8 @@ class WatchedStore(MemoryStore):
         known = self.by_schedule[row.schedule_id].get(row.occurrence_id)
         if old is None and known is not None and not self.is_moving:
             self._judge_return(known, row)
+        if known is not None and known.key in self.released:
+            self.released.add(key)
         self._judge_row(old, row)
         self.previous[key] = (self._now(), old)
         self.rows.setdefault(key.partition, {})[key.sort] = row
@@ -107,13 +110,22 @@ class WatchedStore(MemoryStore):
     @contextmanager
     def moving(self, key: RowKey) -> Iterator["WatchedStore"]:
         """Take what is written meanwhile for a row that is moved from somewhere."""
-        self.is_moving, self.is_moved = True, False
+        self.is_moving, self.is_moved, row = True, False, self.row(key)
         try:
             yield self
         finally:
             self.is_moving = False
-            if self.is_moved:
-                self._mark_open(key, is_open=False)
+        if self.is_moved:
+            self._mark_open(key, is_open=False)
+            if row is not None:
+                self.moved[key.partition][key.sort] = (self._now(), row)
+
+    def moved_from(self, bucket: str, shard: int) -> dict[str, Any]:
+        """Return, of the rows that were moved away, when and what by sort key."""
+        partition = partition_of(bucket, shard)
+        there = self.rows.get(partition, {})
+        moved = self.moved.get(partition, {})
+        return {sort: each for sort, each in moved.items() if sort not in there}
 
     def _judge_return(self, known: Occurrence, row: Occurrence) -> None:
         """Judge a row that is put where none is, though there was one."""
