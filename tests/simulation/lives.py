@@ -51,7 +51,7 @@ class Life:
         lasts: how long after the beginning all is settled.
         policies: the policy values that it stands for.
         counts: shards and groups at first, and those that the act `shards` announces;
-            a process is not stopped where it reads a page then.
+            a process is not stopped then at what every pass calls.
     """
 
     name: str
@@ -237,6 +237,15 @@ def _resharded(
         (replace(create, spec=wide), announce),
         45 * MINUTE,
         late,
+        down=("mover",),
+        counts=counts,
+    )
+    yield Life(
+        f"{_shown(counts)} late, parking",
+        (create, announce),
+        32 * MINUTE,
+        (90 * SECOND, 19 * MINUTE),
+        without_handler=(8 * MINUTE, 24 * MINUTE),
         down=("mover",),
         counts=counts,
     )
