@@ -27,6 +27,7 @@ class CrashWorld(World):
         point: at which port call, counted from 1; None for nowhere.
         after: whether the call takes effect first.
         calls: how many port calls there were so far, by name.
+        names: of these calls, in order.
         last_write: number of the call in which something was stored last.
         moves: the transitions that were made.
     """
@@ -40,6 +41,7 @@ class CrashWorld(World):
     ) -> None:
         self.life, self.point, self.after = life, point, after
         self.calls: Counter[str] = Counter()
+        self.names: list[str] = []
         self.made = self.last_write = 0
         self.moves: set[str] = set()
         self.where = ""
@@ -76,6 +78,7 @@ class CrashWorld(World):
         if not after:
             self.made += 1
             self.calls[name] += 1
+            self.names.append(name)
         if self.made == self.point and after == self.after and not self.where:
             self.where = f"{'after' if after else 'before'} {name}"
             raise Crash
