@@ -33,6 +33,8 @@ COUNTS = (
 # Chances per order on its way to a mover.
 LOST, DOUBLED, LATE = "move order lost", "move order doubled", "move order late"
 ANNOUNCED = "shard counts announced"
+# Movers take their part of the steps, so that less is written and sent in each.
+SENT_LESS = {"stream record lost": 3, "unclear write with effect": 1.5}
 ORDER_CHANCES = {LOST: 0.15, DOUBLED: 0.25, LATE: 0.25}
 RECEIVES = 5
 REPEATED = 6 * SECOND
@@ -122,6 +124,11 @@ class Sharding:
         if self.changes and world.rates:
             strength = self.rng.choice((0.5, 1.0, 2.0))
             world.rates |= {k: c * strength for k, c in ORDER_CHANCES.items()}
+            world.rates |= {
+                name: world.rates[name] * SENT_LESS[name]
+                for name in SENT_LESS
+                if name in world.rates
+            }
 
     def await_operator(self) -> None:
         """Let an operator come at any step."""
