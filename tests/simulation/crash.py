@@ -28,6 +28,7 @@ CALLS = {
     *("record_run", "record_backfill", "reopen", "find_run", "backfills"),
     *("ensure", "acquire", "release", "park", "unpark", "parked"),
     *("reserve", "add", "advance", "put", "named_handlers", "tenants"),
+    *("store", "rows_from", "relocate", "plan_apart"),
 }
 NOT_MADE = {"SCHEDULED -> DEAD"}
 WANTED_MOVES = {f"{a} -> {b}" for a, ends in MOVES.items() for b in ends} - NOT_MADE
@@ -68,13 +69,23 @@ class Found:
         ]
 
 
-def enumerate_life(life: Life, make: Maker = CrashWorld) -> Found:
-    """Live a life once, and then again with a crash at each place."""
+def enumerate_life(
+    life: Life, make: Maker = CrashWorld, *, only: frozenset[str] = frozenset()
+) -> Found:
+    """Live a life once, and then again with a crash at each place.
+
+    Args:
+        life: what happens.
+        make: makes its worlds.
+        only: port calls; if there are any, it is stopped at these alone.
+    """
     found = Found(life.name, policies=life.policies)
     whole = lived(make(life))
     found.judge(whole)
     # Later calls are those of passes that find nothing to do any more.
     for point in range(1, whole.last_write + 1):
+        if only and whole.names[point - 1] not in only:
+            continue
         for after in (False, True):
             world = lived(make(life, point, after=after))
             found.points += 1

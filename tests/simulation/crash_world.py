@@ -11,9 +11,12 @@ from tests.simulation.faults import Crash
 from tests.simulation.lives import BEGIN, MINUTE, SECOND, TENANT, Act, Life
 from tests.simulation.log import Call
 from tests.simulation.model import Model
+from tests.simulation.shards import Sharding
 from tests.simulation.world import World
 
 REPEATED = 6 * SECOND
+# What every pass calls, whatever it finds; other lives stop there.
+PASSED_OVER = {"page", "parked", "acquire", "release"}
 
 
 class CrashWorld(World):
@@ -24,17 +27,21 @@ class CrashWorld(World):
         point: at which port call, counted from 1; None for nowhere.
         after: whether the call takes effect first.
         calls: how many port calls there were so far, by name.
+        names: of these calls, in order.
         last_write: number of the call in which something was stored last.
         moves: the transitions that were made.
     """
 
     shard_count, group_count = 1, 1
+    # Nobody orders anew what a mover was stopped at: its order comes again.
+    has_operator = False
 
     def __init__(
         self, life: Life, point: int | None = None, *, after: bool = False
     ) -> None:
         self.life, self.point, self.after = life, point, after
         self.calls: Counter[str] = Counter()
+        self.names: list[str] = []
         self.made = self.last_write = 0
         self.moves: set[str] = set()
         self.where = ""
@@ -53,6 +60,9 @@ class CrashWorld(World):
                 self.at(BEGIN + span[0], f"{kind} end", span[1])
                 self.at(BEGIN + span[1], f"{kind} begin")
 
+    def _shard(self) -> Sharding:
+        return Sharding(self, self.life.counts)
+
     def _draw_rates(self) -> dict[str, float]:
         self.now = self.start = BEGIN
         return {}
@@ -63,16 +73,19 @@ class CrashWorld(World):
         Raises:
             Crash: it is.
         """
+        if self.life.counts and name in PASSED_OVER:
+            return
         if not after:
             self.made += 1
             self.calls[name] += 1
+            self.names.append(name)
         if self.made == self.point and after == self.after and not self.where:
             self.where = f"{'after' if after else 'before'} {name}"
             raise Crash
 
     def note(self, text: str) -> None:
         """Write a line, and remember where something was stored last."""
-        if text.startswith(("row ", "dispatch ", "version ")):
+        if text.startswith(("row ", "dispatch ", "version ", "epoch ")):
             self.last_write = self.made
             if " -> " in text:
                 self.moves.add(_move(text))
@@ -90,6 +103,7 @@ class CrashWorld(World):
     def _handlers(self) -> dict[str, Any]:
         return super()._handlers() | {
             "act": self._act,
+            "announce again": lambda _: self.sharding.announce_once(),
             "ticks end": self._end_ticks,
             "ticks begin": self.calendar.end_outage,
             "handler end": self._end_handlers,
@@ -109,6 +123,9 @@ class CrashWorld(World):
 
     def _act(self, what: tuple[int, Act]) -> None:
         number, act = what
+        if act.kind == "shards":
+            self.sharding.announce_once()
+            return
         call = self._made.get(number) or self._new(number, act)
         self._made[number] = call
 

@@ -42,10 +42,12 @@ CHANCES = {
 # What strikes by its own calendar.
 CALENDAR = ("outage of minutes", "outage of a day", "tenant suspended")
 PACKED = {"plan", "move", "post", "settle"}
+# Transactions that answer as packed writes do.
+APART = {"plan_apart", "relocate"}
 WRITES = {
     *("create", "relabel", "succeed", "take_over", "complete", "record_run"),
     *("record_backfill", "reopen", "ensure", "acquire", "release", "put"),
-    *("park", "put_off", "unpark", "advance", "reserve", "add"),
+    *("park", "put_off", "unpark", "advance", "reserve", "add", "store"),
 }
 # How old an eventual read may be: mostly fresh, with a long tail.
 LAGS = (5, 20, 20, 150)
@@ -79,11 +81,14 @@ def make_call(
     world = process.world
     process.enter(name)
     world.reached(name, after=False)
+    world.sharding.judge_knowledge(process, name)
     if world.strikes("crash before a call"):
         raise Crash
     answer: Any
     if name in PACKED:
         answer = _packed(process, method, args[0])
+    elif name in APART:
+        answer = _apart(process, name, method, args)
     elif name == "send":
         answer = _send(process, method, *args)
     elif name in WRITES:
@@ -135,7 +140,7 @@ def _read(
     if name == "versions":
         return _stale_versions(world, answer)
     if name == "page":
-        return _stale_page(world, answer)
+        return _stale_page(world, answer, world.store.moved_from(*args))
     return answer
 
 
@@ -151,7 +156,13 @@ def _stale_versions(world: Any, found: dict[Any, Any]) -> dict[Any, Any]:
     return told
 
 
-def _stale_page(world: Any, page: Page) -> Page:
+def _stale_page(world: Any, page: Page, moved: dict[Any, Any]) -> Page:
+    """Return a page as some of its rows were before.
+
+    Args:
+        moved: what was moved to another shard, when and what by key.
+    """
+
     def seen(things: Sequence[Any]) -> tuple[Any, ...]:
         told = []
         for thing in things:
@@ -162,19 +173,41 @@ def _stale_page(world: Any, page: Page) -> Page:
                 told.append(thing)
         return tuple(told)
 
-    return Page(seen(page.rows), page.after, seen(page.dispatches), page.unreadable)
+    gone = [
+        row
+        for at, row in moved.values()
+        if _is_recent(world, at) and world.strikes("stale page")
+    ]
+    rows = sorted([*seen(page.rows), *gone], key=lambda row: row.key)
+    return Page(tuple(rows), page.after, seen(page.dispatches), page.unreadable)
 
 
 def _packed(
     process: Any, method: Callable[..., list[Write]], things: Sequence[Any]
 ) -> list[Write]:
     """Execute statement by statement, in any order, with others in between."""
-    world = process.world
     keys = [getattr(thing, "row", thing).key for thing in things]
     if len(set(keys)) != len(keys):
         raise ValueError("a row key occurs twice in one call")
-    answers = [Write.UNKNOWN] * len(things)
-    places = list(range(len(things)))
+    return _executed(process, [partial(method, [thing]) for thing in things])
+
+
+def _apart(process: Any, name: str, method: Callable[..., Any], args: Any) -> Any:
+    """Execute what is a transaction for each row."""
+    if name == "plan_apart":
+        (answer,) = _executed(process, [lambda: [method(*args)]])
+        return answer
+    rows, shards = args
+    moves = zip(rows, shards, strict=True)
+    return _executed(process, [partial(method, [row], [to]) for row, to in moves])
+
+
+def _executed(
+    process: Any, statements: Sequence[Callable[[], list[Write]]]
+) -> list[Write]:
+    world = process.world
+    answers = [Write.UNKNOWN] * len(statements)
+    places = list(range(len(statements)))
     world.rng.shuffle(places)
     for count, place in enumerate(places):
         if count:
@@ -182,9 +215,9 @@ def _packed(
         if world.strikes("unclear write without effect"):
             continue
         if world.strikes("statement takes effect late"):
-            _later(world, partial(method, [things[place]]))
+            _later(world, statements[place])
             continue
-        (answer,) = method([things[place]])
+        (answer,) = statements[place]()
         if not world.strikes("unclear write with effect"):
             answers[place] = answer
     return answers

@@ -13,6 +13,7 @@ from hourbell.domain.definition import derived_schedule_id
 
 from tests.simulation.log import Spec
 from tests.simulation.rules import Rule, available_at, spelled
+from tests.simulation.shards import shard_under
 
 # Ahead of an engine's own clock, by which it deletes what has expired.
 BEGIN = datetime(2035, 6, 9, 11, 59, 30, tzinfo=UTC)
@@ -49,6 +50,8 @@ class Life:
         without_handler: likewise, the handler is not there.
         lasts: how long after the beginning all is settled.
         policies: the policy values that it stands for.
+        counts: shards and groups at first, and those that the act `shards` announces;
+            a process is not stopped then at what every pass calls.
     """
 
     name: str
@@ -58,6 +61,7 @@ class Life:
     without_handler: tuple[timedelta, timedelta] | None = None
     policies: tuple[str, ...] = ()
     down: tuple[str, ...] = ("tick", "materializer")
+    counts: tuple[tuple[int, int], tuple[int, int]] | None = None
 
     @property
     def is_calm(self) -> bool:
@@ -78,6 +82,8 @@ def every_life() -> Iterator[Life]:
         yield _overdue_change(change)
     yield from (_run(), _backfill(), _job("pause"), _job("create"), _parked())
     yield _unsent()
+    for counts in (((1, 1), (4, 2)), ((4, 1), (1, 1))):
+        yield from _resharded(counts)
 
 
 def _plain(
@@ -201,3 +207,71 @@ def _unsent() -> Life:
     acts = (Act(SECOND, "create", spec), Act(5 * MINUTE, "cancel"))
     outage = (90 * SECOND, 7 * MINUTE)
     return Life("cancel of what is unsent", acts, 11 * MINUTE, outage, down=("relay",))
+
+
+def _resharded(
+    counts: tuple[tuple[int, int], tuple[int, int]],
+) -> Iterator[Life]:
+    """Yield lives through a change of the shard count, whose epoch begins at 12:12.
+
+    It is announced so that its next phase begins just after a pass, and its rows may
+    be moved two and a half minutes later. In late lives no mover is there until the
+    epoch has begun, so that due rows are in its way.
+    """
+    announce = Act(139 * SECOND, "shards")
+    first = Rule("every", 7, start=NOON + 6 * MINUTE, most=2)
+    plain = Spec(first, 1)
+    late = (90 * SECOND, 13 * MINUTE)
+    keys = _moving_keys(counts)
+    create = Act(SECOND, "create", plain, next(keys))
+    ahead = Spec(Rule("every", 7, start=NOON + 12 * MINUTE, most=1), 1)
+    yield Life(
+        f"{_shown(counts)}, occurrences",
+        (create, announce, Act(3 * SECOND, "create", ahead, next(keys))),
+        17 * MINUTE,
+        counts=counts,
+    )
+    wide = replace(plain, window=1500)
+    yield Life(
+        f"{_shown(counts)} late, DEFERRED occurrences",
+        (replace(create, spec=wide), announce),
+        45 * MINUTE,
+        late,
+        down=("mover",),
+        counts=counts,
+    )
+    yield Life(
+        f"{_shown(counts)} late, parking",
+        (create, announce),
+        32 * MINUTE,
+        (90 * SECOND, 19 * MINUTE),
+        without_handler=(8 * MINUTE, 24 * MINUTE),
+        down=("mover",),
+        counts=counts,
+    )
+    for change, after in (("edit", 100 * SECOND), ("pause", 4 * MINUTE)):
+        acts = [create, announce, Act(after, change, _edited(change, plain))]
+        if change == "pause":
+            acts.append(Act(after + MINUTE, "resume"))
+        yield Life(
+            f"{_shown(counts)} late, {change}",
+            tuple(acts),
+            24 * MINUTE,
+            late,
+            down=("mover",),
+            counts=counts,
+        )
+
+
+def _shown(counts: tuple[tuple[int, int], tuple[int, int]]) -> str:
+    return " to ".join(f"{shards} shards" for shards, _ in counts)
+
+
+def _moving_keys(counts: tuple[tuple[int, int], tuple[int, int]]) -> Iterator[str]:
+    """Yield keys whose rows lie in another shard afterwards."""
+    for number in range(100):
+        key = f"key-{number}"
+        name = derived_schedule_id(TENANT, key)
+        (old, _), (new, _) = counts
+        if shard_under(old, name) != shard_under(new, name):
+            yield key

@@ -47,6 +47,7 @@ class Model:
             Misfires(self.world, history, due, rows).judge()
         self._judge_leftovers()
         self._judge_quota()
+        self.world.sharding.judge()
         if self.log.calm:
             self._judge_punctuality()
 

@@ -17,12 +17,13 @@ HORIZON = timedelta(seconds=180)
 MAX_SKEW = 2.0
 # A function may be frozen past its timeout, yet never past the watermark's lag of two
 # minutes; a caller is answered, or cut off, within 15 s.
-LIVES = {"materializer": 100, "relay": 100, "caller": 15, "worker": 60}
+LIVES = {"materializer": 100, "relay": 100, "caller": 15, "worker": 60, "mover": 100}
 STALLS = {
     "materializer": (20, 95),
     "relay": (5, 95),
     "caller": (1, 12),
     "worker": (1, 50),
+    "mover": (1, 95),
 }
 # How long a frozen process is no use to anybody before it is found dead, in seconds.
 FROZEN = (110, 300, 900, 3600)
@@ -42,7 +43,7 @@ class SkewedClock:
 
 @dataclass(eq=False)
 class Process:
-    """A function's instance, of one of three kinds."""
+    """A function's instance, of one kind."""
 
     world: Any
     kind: str
@@ -51,6 +52,8 @@ class Process:
     tasks: int = 0
     began: datetime = field(init=False)
     frozen_until: datetime | None = None
+    shards: Any = None
+    twins: Any = None
 
     def __post_init__(self) -> None:
         self.restart()
@@ -73,6 +76,10 @@ class Process:
         self.work_queue = Port(self, "work_queue", world.work_queue)
         self.jobs = Port(self, "jobs", world.jobs)
         self.job_queue = Port(self, "job_queue", world.job_queue)
+        self.book = Port(self, "book", world.sharding.book)
+        self.relocation = Port(self, "relocation", world.sharding.relocation)
+        self.move_queue = Port(self, "move_queue", world.sharding.queue)
+        world.sharding.equip(self)
 
     @property
     def is_free(self) -> bool:
@@ -92,9 +99,9 @@ class Process:
     def plane(self) -> Plane:
         return Plane(
             self.schedules,
-            self.timeline,
+            self.twins,
             self.directory,
-            self.world.shard_map,
+            self.shards,
             HORIZON,
             self.loads,
             self.rates,

@@ -7,6 +7,7 @@ from typing import Any
 from tests.simulation.actions import KINDS
 from tests.simulation.faults import CALENDAR, CHANCES
 from tests.simulation.log import Violation
+from tests.simulation.shards import ANNOUNCED, ORDER_CHANCES, is_resharded
 from tests.simulation.specs import POLICY_VALUES
 
 # From so many seeds on the floors hold; fewer prove nothing about how often.
@@ -15,6 +16,8 @@ LEAST_FAULTS = 0.01
 LEAST_SEEDS = 0.1
 LEAST_STEPS = 200
 FAULTS = (*CHANCES, *CALENDAR)
+# Only some seeds change their shards, and a mover has few orders in each.
+MOVES = (*ORDER_CHANCES, ANNOUNCED)
 CALLS = tuple(f"call: {kind}" for kind in dict.fromkeys(KINDS))
 
 
@@ -49,6 +52,7 @@ class Report:
     seeds: int = 0
     steps: int = 0
     shortest: int | None = None
+    resharded: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     values: Counter[str] = field(default_factory=Counter)
     invariants: Counter[str] = field(default_factory=Counter)
@@ -57,6 +61,7 @@ class Report:
     def add(self, result: Result) -> None:
         """Count a seed in."""
         self.seeds += 1
+        self.resharded += is_resharded(result.seed)
         self.steps += result.steps
         self.shortest = min(self.shortest or result.steps, result.steps)
         self.counts += result.counts
@@ -86,6 +91,11 @@ class Report:
             if self.values[name] < least
         ]
         found += [f"{name}: never" for name in CALLS if not self.counts[name]]
+        found += [
+            f"{name}: {self.counts[name]}, needs {self.resharded}"
+            for name in MOVES
+            if self.counts[name] < self.resharded
+        ]
         if (self.shortest or 0) < LEAST_STEPS:
             found.append(f"a seed of {self.shortest} steps, needs {LEAST_STEPS}")
         return found
@@ -100,6 +110,7 @@ class Report:
         }
         return {
             "seeds": self.seeds,
+            "seeds_with_a_change_of_the_shard_count": self.resharded,
             "steps": self.steps,
             "steps_of_the_shortest_seed": self.shortest or 0,
             "faults": {

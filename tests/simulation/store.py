@@ -1,14 +1,15 @@
 """A memory store that remembers what was there, and judges every single write."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hourbell.adapters.memory import MemoryStore
 from hourbell.domain.definition import Version, VersionRef
 from hourbell.domain.dispatch import Dispatch
-from hourbell.domain.occurrence import Occurrence, RowKey
+from hourbell.domain.occurrence import Occurrence, RowKey, partition_of
 from hourbell.usecases.ports import Lease
 
 from tests.simulation.rules import INSTANT
@@ -81,6 +82,8 @@ class WatchedStore(MemoryStore):
         self.previous: dict[RowKey, tuple[datetime, Any]] = {}
         self.expired: dict[str, Occurrence] = {}
         self.closed: dict[tuple[int, str], datetime] = {}
+        self.is_moving = self.is_moved = False
+        self.moved: dict[str, dict[str, Any]] = defaultdict(dict)
         self.opened: dict[int, dict[str, set[str]]] = defaultdict(
             lambda: defaultdict(set)
         )
@@ -90,11 +93,10 @@ class WatchedStore(MemoryStore):
         row = self.world.items.row(row)
         old, key = self.row(row.key), row.key
         known = self.by_schedule[row.schedule_id].get(row.occurrence_id)
-        if old is None and known is not None:
-            self.expired[row.occurrence_id] = known
-        if old is None and known is not None and row.is_open:
-            text = f"{row.occurrence_id} -> {row.state}"
-            self._violate("what expired never comes back", text, row.schedule_id)
+        if old is None and known is not None and not self.is_moving:
+            self._judge_return(known, row)
+        if known is not None and known.key in self.released:
+            self.released.add(key)
         self._judge_row(old, row)
         self.previous[key] = (self._now(), old)
         self.rows.setdefault(key.partition, {})[key.sort] = row
@@ -104,6 +106,36 @@ class WatchedStore(MemoryStore):
         (keep.add if row.state == "PLANNED" else keep.discard)(name)
         self._mark_open(key, row.is_open)
         self.world.outbox.on_row(old, row)
+
+    @contextmanager
+    def moving(self, key: RowKey) -> Iterator["WatchedStore"]:
+        """Take what is written meanwhile for a row that is moved from somewhere."""
+        self.is_moving, self.is_moved, row = True, False, self.row(key)
+        try:
+            yield self
+        finally:
+            self.is_moving = False
+        if self.is_moved:
+            self._mark_open(key, is_open=False)
+            if row is not None:
+                self.moved[key.partition][key.sort] = (self._now(), row)
+
+    def moved_from(self, bucket: str, shard: int) -> dict[str, Any]:
+        """Return, of the rows that were moved away, when and what by sort key."""
+        partition = partition_of(bucket, shard)
+        there = self.rows.get(partition, {})
+        moved = self.moved.get(partition, {})
+        return {sort: each for sort, each in moved.items() if sort not in there}
+
+    def _judge_return(self, known: Occurrence, row: Occurrence) -> None:
+        """Judge a row that is put where none is, though there was one."""
+        text = f"{row.occurrence_id} -> {row.state}, in {known.key} and {row.key}"
+        if self.row(known.key) is not None:
+            self._violate("one place for each row", text, row.schedule_id)
+            return
+        self.expired[row.occurrence_id] = known
+        if row.is_open:
+            self._violate("what expired never comes back", text, row.schedule_id)
 
     def put_dispatch(self, row: Dispatch) -> None:
         """Make a write of a dispatch row."""
@@ -136,11 +168,17 @@ class WatchedStore(MemoryStore):
             text = f"{row.key.sort} is {row.state}"
             self._violate("only what is over expires", text, row.schedule_id)
 
-    def watermark(self, shard: int) -> datetime | None:
-        """Return the watermark of a shard, if its group has a record."""
-        group = self.world.shard_map.group_of(shard)
-        record = self.groups.get(group)
-        return None if record is None else record.watermarks.get(shard, record.floor)
+    def is_passed(self, minute: datetime, shard: int) -> bool:
+        """Whether all groups that have a shard in a minute are through with it."""
+        marks = [
+            record.watermarks.get(shard, record.floor)
+            for group, record in self.groups.items()
+            if self._has(group, shard, minute)
+        ]
+        return bool(marks) and minute < min(marks)
+
+    def _has(self, group: int, shard: int, minute: datetime) -> bool:
+        return shard in self.world.sharding.now.shards_of(group, minute)
 
     def _now(self) -> datetime:
         now: datetime = self.world.now
@@ -176,10 +214,9 @@ class WatchedStore(MemoryStore):
             self._judge_release(new, name)
 
     def _judge_place(self, key: RowKey, name: str) -> None:
-        mark = self.watermark(key.shard)
-        behind = mark is not None and _minute(key.bucket) < mark
+        behind = self.is_passed(_minute(key.bucket), key.shard)
         if behind and not self._leads_there(key):
-            text = f"{name}, behind the watermark {mark}"
+            text = f"{name}, behind the watermark of shard {key.shard}"
             self._violate("nothing opens behind the watermark", text)
 
     def _judge_release(self, row: Occurrence, name: str) -> None:
@@ -224,19 +261,18 @@ class WatchedStore(MemoryStore):
     def _judge_group(self, group: int, old: Lease | None, new: Lease) -> None:
         if old is None:
             return
-        for shard in range(self.world.shards):
-            if self.world.shard_map.group_of(shard) != group:
-                continue
+        for shard in sorted({*old.watermarks, *new.watermarks, *self.opened}):
             before = old.watermarks.get(shard, old.floor)
             after = new.watermarks.get(shard, new.floor)
             if after < before and not self._is_set_back(shard, after, before):
                 text = f"shard {shard}: {before:%d %H:%M} -> {after:%d %H:%M}"
                 self._violate("no watermark moves back", text)
             for bucket, every in self.opened[shard].items():
+                minute = _minute(bucket)
+                if not before <= minute < after or not self._has(group, shard, minute):
+                    continue
                 sorts = every - self._parked_sorts(bucket, shard)
-                if before <= _minute(bucket) < after and self._holds(
-                    bucket, shard, sorts
-                ):
+                if self._holds(bucket, shard, sorts):
                     text = (
                         f"shard {shard}: {before:%d %H:%M} -> {after:%d %H:%M} "
                         f"over {bucket} {sorted(sorts)}"

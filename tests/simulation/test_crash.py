@@ -9,6 +9,8 @@ from tests.simulation.crash_world import CrashWorld
 from tests.simulation.lives import every_life
 
 LIVES = {life.name: life for life in every_life()}
+# Port calls of a change of the shard count.
+MOVING = frozenset({"rows_from", "relocate", "plan_apart", "store"})
 # A whole life on time and one that is late, a change, and a run.
 FAST = (
     "FIRE_ONCE, window 0, on time, one-time",
@@ -24,6 +26,16 @@ def test_no_crash_at_any_port_call_loses_anything(name: str) -> None:
 
     assert found.violations == []
     assert found.points >= 100
+
+
+@pytest.mark.parametrize(
+    "name", ["1 shards to 4 shards, occurrences", "4 shards to 1 shards, occurrences"]
+)
+def test_no_crash_of_a_mover_loses_or_doubles_a_row(name: str) -> None:
+    found = enumerate_life(LIVES[name], only=MOVING)
+
+    assert found.violations == []
+    assert set(found.calls) == MOVING
 
 
 def test_every_combination_of_policies_has_its_life() -> None:

@@ -11,8 +11,9 @@ from tests.simulation.report import FAULTS, MANY_SEEDS, Report, Result
 from tests.simulation.run import main, simulate
 from tests.simulation.specs import POLICY_VALUES
 
-# One of each beginning: clocks go forward or back, by an hour or by half of one.
-SEEDS = (0, 1, 2, 3)
+# One of each beginning: clocks go forward or back, by an hour or by half of one; and
+# some whose shard counts change.
+SEEDS = (0, 1, 2, 3, 6, 9)
 STEPS = 150
 
 
@@ -58,7 +59,7 @@ def test_a_long_run_without_one_class_of_fault_fails(
 
 def whole(seed: int) -> Result:
     """Return a seed that met everything often enough."""
-    counts = Counter(dict.fromkeys((*FAULTS, *report.CALLS), 4))
+    counts = Counter(dict.fromkeys((*FAULTS, *report.CALLS, *report.MOVES), 4))
     return Result(seed, 400, counts, [], set(POLICY_VALUES))
 
 
@@ -76,6 +77,7 @@ def test_what_was_met_often_enough_is_no_finding() -> None:
         ({"steps": 199}, "a seed of 199 steps"),
         ({"values": set(POLICY_VALUES) - {"misfire SKIP"}}, "misfire SKIP: in 0"),
         ({"counts": Counter(dict.fromkeys(FAULTS, 3))}, "tick missed: 90, needs 120"),
+        ({"counts": Counter()}, "move order lost: 0, needs 12"),
     ],
 )
 def test_what_was_met_too_rarely_is_named(change: dict[str, object], text: str) -> None:

@@ -24,7 +24,6 @@ from hourbell.adapters.memory import (
 )
 from hourbell.domain.definition import Handler, Quotas, Routing, Tenant, Tier
 from hourbell.domain.errors import HourbellError
-from hourbell.domain.shards import ShardMap
 from hourbell.usecases.ports import GroupWork
 from hourbell.usecases.scan import run_pass
 
@@ -37,6 +36,7 @@ from tests.simulation.log import Log, Spec
 from tests.simulation.outbox import OutboxRecords
 from tests.simulation.processes import Process
 from tests.simulation.rules import offset
+from tests.simulation.shards import Sharding, counts_of
 from tests.simulation.store import WatchedStore
 
 SHARDS, GROUPS = 2, 2
@@ -44,7 +44,7 @@ DEPTH = 2
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 QUIET = timedelta(minutes=65)
 # What may happen in the middle of something else.
-TASKS = {"work", "stream", "sweep", "call", "job", "late write"}
+TASKS = {"work", "stream", "sweep", "call", "job", "late write", "move"}
 QUOTA = 5
 # How much likelier faults are when an outage is just over.
 ROUGH = 4
@@ -83,6 +83,7 @@ class World:
     """
 
     shard_count, group_count = SHARDS, GROUPS
+    has_operator = True
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -95,8 +96,7 @@ class World:
         self.steps = self.depth = 0
         self.rates: dict[str, float] = self._draw_rates()
         self.log.calm = not self.rates
-        self.shards = self.shard_count
-        self.shard_map = ShardMap.constant(self.shards, self.group_count)
+        self.sharding = self._shard()
         self.released: set[Any] = set()
         self.items = Items(self)
         self.rough_until = self.now
@@ -106,12 +106,18 @@ class World:
         self.calendar = Calendar(self)
         self.callers = Callers(self)
         self.outbox = OutboxRecords(self)
-        kinds = ("materializer", "relay", "caller", "worker")
+        kinds = ["materializer", "relay", "caller", "worker"]
+        kinds += ["mover"] if self.sharding.changes else []
         self.processes = [
             Process(self, kind, f"{kind[:3]}{n}") for kind in kinds for n in range(2)
         ]
         self.at(self.now, "tick")
         self.at(self.now + SECOND, "call")
+        if self.has_operator:
+            self.sharding.await_operator()
+
+    def _shard(self) -> Sharding:
+        return Sharding(self, counts_of(self.seed))
 
     def _draw_rates(self) -> dict[str, float]:
         """Some seeds know no faults, some a few classes, some all of them."""
@@ -127,6 +133,7 @@ class World:
 
     def _make_ports(self) -> None:
         self._make_stores()
+        self.sharding.begin()
         self.tenants: dict[str, Tenant] = {}
         self.arns: dict[str, str] = {}
         for tenant in TENANTS:
@@ -217,7 +224,7 @@ class World:
             heapq.heapify(self._heap)
             self._happen(*chosen[2:])
         elif not self.calendar.down:
-            group = self.rng.randrange(self.group_count)
+            group = self.rng.randrange(self.sharding.now.groups)
             self._happen("work", (GroupWork(group, self.now), 2))
 
     def a_caller_acts(self) -> None:
@@ -247,6 +254,8 @@ class World:
             "call": self._call,
             "extra call": self._extra_call,
             "job": self.callers.jobs.run,
+            "move": self.sharding.move,
+            "operator": self.sharding.operate,
             "late write": _write_late,
             "outage": self.calendar.begin_outage,
             "back": self.calendar.end_outage,
@@ -276,6 +285,7 @@ class World:
             process.busy = False
         self.outbox.take_sweep()
         self.callers.jobs.take()
+        self.sharding.take()
         for work in self.work_queue.take():
             self.at(self.now + SECOND, "work", (work, 2))
         return True
@@ -288,7 +298,7 @@ class World:
         self.calendar.expire()
         if self.is_down("tick") or self.strikes("tick missed"):
             return
-        for group in range(self.group_count):
+        for group in range(self.sharding.now.groups):
             for _ in range(2 if self.strikes("tick doubled") else 1):
                 later = self.rng.uniform(0, 1.5) * SECOND
                 self.at(self.now + later, "work", (GroupWork(group, self.now), 2))

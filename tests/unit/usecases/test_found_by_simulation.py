@@ -8,16 +8,18 @@ from typing import Any
 
 import pytest
 from hourbell.domain.definition import Schedule, ScheduleState, Version, VersionRef
-from hourbell.domain.occurrence import State
+from hourbell.domain.occurrence import Occurrence, State
 from hourbell.domain.schedule import Timing
+from hourbell.domain.shards import Phase
 from hourbell.usecases.change_schedule import edit, find_current, pause, resume
 from hourbell.usecases.materialize import advance
 from hourbell.usecases.release import ReleaseReport, release
 
-from tests.unit.usecases.deferring import available, deferred, releases
+from tests.unit.usecases.deferring import available, deferred, releases, stored
 from tests.unit.usecases.faults import Crash
 from tests.unit.usecases.hooks import Moment, Only
 from tests.unit.usecases.jobs import ann_world, begin_pause, outcomes, run, watched
+from tests.unit.usecases.resharding import ReshardingWorld
 from tests.unit.usecases.test_change_schedule import caller
 from tests.unit.usecases.world import MINUTE, START, World, times
 
@@ -71,6 +73,34 @@ def test_a_dispatch_row_whose_occurrence_has_expired_is_settled() -> None:
 
     assert report == ReleaseReport(vain=1)
     assert not releases(world)[0].is_open
+
+
+def a_stray_deferred_row(world: ReshardingWorld) -> Occurrence:
+    """Return a deferred row that lies under the old count, while rows are moved."""
+    world.reshard(16)
+    world.clock.advance(12 * MINUTE)
+    row = deferred(world)
+    while world.epochs.shard_map.twin(row.key) is None:
+        row = deferred(world)
+    world.work_off()
+    # Nothing has been moved yet.
+    assert world.phase is Phase.MOVING
+    world.clock.advance(MINUTE)
+    moving = world.plane.shard_map
+    assert row.shard != moving.shard_of(row.schedule_id, row.scheduled_for)
+    return row
+
+
+def test_a_stray_release_is_canceled_where_it_lies() -> None:
+    world = ReshardingWorld()
+    row = a_stray_deferred_row(world)
+    del world.store.versions[VersionRef(row.schedule_id, row.version)]
+    world.clock.set(available(row))
+
+    report = release(world.plane, releases(world, row), world.clock.now())
+
+    assert report == ReleaseReport(canceled=1, settled=1)
+    assert stored(world, row).state is State.CANCELED
 
 
 def test_a_job_tells_what_it_did_whoever_changed_or_ended_the_schedule_since() -> None:

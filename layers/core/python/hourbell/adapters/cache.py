@@ -34,12 +34,18 @@ class ExpiringCache(Generic[K, V]):
         del self._entries[key]
         return None
 
-    def put(self, key: K, value: V) -> None:
-        """Remember a value from now on; the oldest one makes room."""
+    def put(self, key: K, value: V, *, read_at: datetime | None = None) -> None:
+        """Remember a value from now on; the oldest one makes room.
+
+        Args:
+            key: what it is found by.
+            value: what is remembered.
+            read_at: when reading it began, if its age counts from then.
+        """
         self._entries.pop(key, None)
         if len(self._entries) >= MAX_ENTRIES:
             self._entries.popitem(last=False)
-        self._entries[key] = (self._clock.now(), value)
+        self._entries[key] = (read_at or self._clock.now(), value)
 
     def forget(self, key: K) -> None:
         """Have a value asked for again."""

@@ -303,8 +303,11 @@ def _first_occurrence(registry: Registry, version: Version) -> Occurrence:
 
 def _materialize(registry: Registry, first: Occurrence, now: datetime) -> bool:
     """Take the first row through the steps if it is near; tell whether all went."""
+    plane = registry.plane
+    # A create that is repeated may come long after the first one.
+    is_behind = plane.shard_map.is_crossed(first.scheduled_for, now)
     try:
-        return advance(registry.plane, [first], now).unknown == 0
+        return advance(plane, [first], now, is_behind=is_behind).unknown == 0
     except Transient:
         # Stored it is, and the next pass finds it: no error to the caller.
         return False

@@ -6,7 +6,7 @@ so its dispatch row stays PENDING until it has left for the relay and was sent, 
 ended.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -15,10 +15,12 @@ from hourbell.domain.occurrence import Occurrence, RowKey, State
 from hourbell.domain.parking import ParkReason, Trouble
 from hourbell.domain.policies import SECOND_LOOK, expires_at, is_stuck
 from hourbell.usecases.materialize import Plane, advance
+from hourbell.usecases.parking import unsent_since
 from hourbell.usecases.ports import Write
 from hourbell.usecases.release import target_of
 from hourbell.usecases.tally import NOTHING, Tally
 from hourbell.usecases.turns import Turns
+from hourbell.usecases.vain import absent_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +83,29 @@ def follow(
     answers = plane.timeline.settle(done) if done else []
     stuck = tuple(row.key for row in rows.values() if is_stuck(row, now, previous))
     reasons = {trouble.key: trouble.reason for trouble in tally.troubles}
+    waiting = {key: each for key, each in taken.items() if key not in set(over)}
     return FollowReport(
         replace(tally, troubles=()),
         len(answers) - answers.count(Write.UNKNOWN),
         stuck,
         tuple(
-            Trouble(
-                dispatch.key,
-                reasons.get(key, ParkReason.HELD),
-                dispatch.due,
-                dispatch.tenant_id,
-            )
-            for key, dispatch in taken.items()
-            if key not in set(over)
+            _trouble(dispatch, rows.get(key), reasons)
+            for key, dispatch in waiting.items()
         ),
     )
+
+
+def _trouble(
+    dispatch: Dispatch, row: Occurrence | None, reasons: Mapping[RowKey, ParkReason]
+) -> Trouble:
+    """Tell why a dispatch row stays PENDING."""
+    if row is None:
+        reason, due = ParkReason.TARGET_UNREADABLE, dispatch.due
+    elif row.state is State.SCHEDULED:
+        reason, due = ParkReason.UNSENT, unsent_since(row)
+    else:
+        reason, due = reasons.get(row.key, ParkReason.HELD), dispatch.due
+    return Trouble(dispatch.key, reason, due, dispatch.tenant_id)
 
 
 def _vain(
@@ -112,11 +122,6 @@ def _vain(
     old = {
         key
         for key, dispatch in taken.items()
-        if key not in rows
-        and now >= dispatch.due + SECOND_LOOK
-        and plane.shard_map.twin(key) is None
+        if key not in rows and now >= dispatch.due + SECOND_LOOK
     }
-    if not old:
-        return []
-    found = plane.timeline.look_up(old)
-    return sorted(old - {row.key for row in found.rows} - set(found.unreadable))
+    return sorted(absent_of(plane.timeline, old, plane.shard_map.twin))

@@ -143,7 +143,9 @@ def _hand_over(
     walk = _walk_back(plane, ended, rows, now)
     heir = _heir(plane, ended, version, walk, now)
     first = _first(plane, heir, now)
-    is_behind = plane.shard_map.is_crossed(ended.ends_at or now, now)
+    # The dispatch row, which holds a watermark back, is of the change's own minute.
+    begun = min(version.created_at, ended.ends_at or now)
+    is_behind = plane.shard_map.is_crossed(begun, now)
     if is_behind and isinstance(first, Occurrence):
         unclear = post_follows(plane.timeline, plane.shard_map, [first], now)
         if unclear:
@@ -388,7 +390,7 @@ def _first(plane: Plane, heir: Version, now: datetime) -> Occurrence | Dispatch 
     except InvalidInput:
         return None
     if planned is None:
-        return completion_of(heir, None, plane.shard_map, now)
+        return completion_of(heir, heir.effective_from, plane.shard_map, now)
     instant, sequence = planned
     return Occurrence(
         schedule_id=heir.schedule_id,

@@ -83,15 +83,14 @@ def release(
         return ReleaseReport()
     rows = plane.timeline.read(taken)
     over = [key for key, row in rows.items() if row.state not in _UNSENT]
-    deferred = [row for row in rows.values() if row.state is State.DEFERRED]
+    deferred = {k: row for k, row in rows.items() if row.state is State.DEFERRED}
     report, ended, hindered = _let_go(plane, deferred, now)
     stuck = tuple(row.key for row in rows.values() if is_stuck(row, now, previous))
     settled, unclear = _settle(plane, [taken[key] for key in [*over, *ended]], now)
     # What is not read may be there: a row of another release.
     missing = {key: each for key, each in taken.items() if key not in rows}
-    # One that may lie in two places is left alone until it has only one.
-    settled_place = {k: d for k, d in missing.items() if not plane.shard_map.twin(k)}
-    in_vain = waiting_in_vain(plane.schedules, plane.timeline, settled_place, now)
+    twin_of = plane.shard_map.twin
+    in_vain = waiting_in_vain(plane.schedules, plane.timeline, missing, now, twin_of)
     vain, unclear_too = _settle(plane, [taken[key] for key in sorted(in_vain)], now)
     unclear += unclear_too
     hindered |= dict.fromkeys(unclear, ParkReason.UNCLEAR)
@@ -149,13 +148,20 @@ def _usual_reason(row: Occurrence | None) -> ParkReason | None:
 
 
 def _let_go(
-    plane: Plane, rows: Sequence[Occurrence], now: datetime
+    plane: Plane, found: Mapping[RowKey, Occurrence], now: datetime
 ) -> tuple[ReleaseReport, list[RowKey], dict[RowKey, ParkReason]]:
     """Make outbox records of deferred rows.
+
+    Args:
+        plane: the ports.
+        found: by the keys that they were asked for by; while the shard count changes,
+            a row's own key may be another.
+        now: the current instant.
 
     Returns:
         what was done, the keys of those that ended, and what kept others.
     """
+    rows, asked = found.values(), {row.key: key for key, row in found.items()}
     refs = [_ref(row) for row in rows]
     versions, faulty = read_versions(plane.schedules, refs, consistent=True)
     hindered = {
@@ -185,7 +191,11 @@ def _let_go(
         faulty=len(rows) - len(readable),
         unclear=unclear,
     )
-    return report, ended, hindered
+    return (
+        report,
+        [asked[key] for key in ended],
+        {asked[key]: reason for key, reason in hindered.items()},
+    )
 
 
 def _ref(row: Occurrence) -> VersionRef:

@@ -35,10 +35,15 @@ not needed, but keeps them out of the relay's way.
 """
 
 MAX_LEAD: Final = timedelta(days=30)
+MAX_GROUPS: Final = 256
+"""There is no way back to fewer, and each has a pass and a lease every minute."""
+
 MAX_SEGMENTS: Final = 64
 MAX_EPOCHS: Final = 100
-# Rows that had to be left are looked at again after this.
+# Rows that had to be left are looked at again after this, and twice that the next time:
+# what is parked may be left for long, and each walk reads the whole timeline.
 ROUND_PAUSE: Final = timedelta(minutes=1)
+MAX_ROUND_PAUSE: Final = timedelta(minutes=15)
 _TOGETHER: Final = 25
 _ROUNDS: Final = 8
 
@@ -228,9 +233,7 @@ def _asked(plan: Plan, shard_map: ShardMap, now: datetime) -> Epoch:
     findings = [
         # No group is without a shard, and there are no fewer groups than before.
         *_number("shards", plan.shards, shard_map.groups, MAX_SHARDS),
-        *_number(
-            "groups", groups, shard_map.groups, max(plan.shards, shard_map.groups)
-        ),
+        *_number("groups", groups, shard_map.groups, _most_groups(plan, shard_map)),
     ]
     latest = floor_minute(now + MAX_LEAD)
     if since != floor_minute(since) or not earliest <= since <= latest:
@@ -248,6 +251,10 @@ def _asked(plan: Plan, shard_map: ShardMap, now: datetime) -> Epoch:
     if findings:
         raise InvalidInput(findings=tuple(findings))
     return Epoch(since, plan.shards, groups, Phase.ANNOUNCED)
+
+
+def _most_groups(plan: Plan, shard_map: ShardMap) -> int:
+    return max(min(plan.shards, MAX_GROUPS), shard_map.groups)
 
 
 def _number(name: str, value: int, low: int, high: int) -> list[Finding]:
@@ -344,7 +351,7 @@ def _finish_round(mover: Mover, order: MoveOrder) -> Phase | None:
     if epochs.shard_map.unsettled is None or progress.round != order.round:
         return epochs.shard_map.last.phase
     if is_through and progress.left:
-        mover.queue.put([MoveOrder(order.since)], delay=ROUND_PAUSE)
+        mover.queue.put([MoveOrder(order.since)], delay=_pause_after(progress.round))
     elif is_through:
         settled = replace(
             epochs,
@@ -355,6 +362,11 @@ def _finish_round(mover: Mover, order: MoveOrder) -> Phase | None:
             raise Transient("somebody else is moving rows")
         return Phase.SETTLED
     return Phase.MOVING
+
+
+def _pause_after(number: int) -> timedelta:
+    """Return how long to wait after a walk that had to leave rows."""
+    return min(ROUND_PAUSE * 2 ** min(number - 1, 8), MAX_ROUND_PAUSE)
 
 
 def _note(mover: Mover, order: MoveOrder, report: MoveReport, *, is_done: bool) -> None:

@@ -321,8 +321,12 @@ class Scan:
         keys = [row.key for row in due]
         troubles = self._work(self._plane.timeline.look_up(keys), None)
         found = self._plane.timeline.look_up(keys)
+        # Beyond its tenant's cap a row was not tried.
+        untried = {row.key for row in self._turns.later}
         for row in due:
             trouble = troubles.get(row.key)
+            if row.key in untried:
+                continue
             if not is_waiting(row, found):
                 self._lot.let_go(row)
                 if leads_on(row, found):

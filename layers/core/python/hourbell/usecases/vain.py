@@ -1,6 +1,6 @@
 """Find the releases that wait in vain, since their occurrence will never come."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 
 from hourbell.domain.definition import Version, VersionRef
@@ -8,7 +8,7 @@ from hourbell.domain.dispatch import Dispatch
 from hourbell.domain.occurrence import Occurrence, RowKey, State
 from hourbell.domain.policies import RETENTION, SECOND_LOOK
 from hourbell.domain.zones import TZDB_VERSION
-from hourbell.usecases.ports import Schedules, Timeline
+from hourbell.usecases.ports import Page, Schedules, Timeline
 from hourbell.usecases.unsent import objection_to_sending
 from hourbell.usecases.version_reads import read_versions
 
@@ -18,6 +18,7 @@ def waiting_in_vain(
     timeline: Timeline,
     missing: Mapping[RowKey, Dispatch],
     now: datetime,
+    twin_of: Callable[[RowKey], RowKey | None],
 ) -> set[RowKey]:
     """Return the keys of missing occurrences that nobody will write any more.
 
@@ -34,6 +35,7 @@ def waiting_in_vain(
         missing: pending releases by the keys of their occurrences, which an earlier
             read did not find.
         now: the current instant.
+        twin_of: says where else an occurrence may lie.
 
     Raises:
         Transient: the store did not answer.
@@ -42,10 +44,7 @@ def waiting_in_vain(
     old = {k: each for k, each in missing.items() if now >= each.due + SECOND_LOOK}
     if not old:
         return set()
-    found = timeline.look_up(old)
-    # What cannot be read is there.
-    there = {row.key for row in found.rows} | set(found.unreadable)
-    absent = {key: each for key, each in old.items() if key not in there}
+    absent = {key: old[key] for key in absent_of(timeline, old, twin_of)}
     versions, faulty = read_versions(schedules, _refs(absent.values()), consistent=True)
     return {
         key
@@ -56,6 +55,24 @@ def waiting_in_vain(
             and _is_disowned(schedules, key, each, versions.get(_ref(each)))
         )
     }
+
+
+def absent_of(
+    timeline: Timeline,
+    keys: Collection[RowKey],
+    twin_of: Callable[[RowKey], RowKey | None],
+) -> set[RowKey]:
+    """Return those of the keys under which there is nothing, nor in the other place.
+
+    What cannot be read is there. The other place is looked at before and after, since
+    a row may be moved meanwhile.
+    """
+    twins = {key: twin for key in keys if (twin := twin_of(key)) is not None}
+    there: set[RowKey] = set()
+    for part in (list(twins.values()), keys, list(twins.values())):
+        found = timeline.look_up(part) if part else Page((), None)
+        there |= {row.key for row in found.rows} | set(found.unreadable)
+    return {key for key in keys if key not in there and twins.get(key) not in there}
 
 
 def _ref(dispatch: Dispatch) -> VersionRef:

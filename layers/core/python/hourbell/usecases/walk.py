@@ -57,7 +57,7 @@ def walk_through(
         gaps += found
         # Gaps are admitted when their turn comes, and count for the cap only then.
         alone = order.admit([row for row in coming if not _is_gap(row)])
-        if not (walk.take(alone) and walk.plan_beyond(found, gaps)):
+        if not (walk.take(alone) and walk.plan_beyond(gaps)):
             break
         coming = _due(walk.followers(), until)
         if not coming:
@@ -101,6 +101,7 @@ class _Walk:
         self._has_begun = False
         self._inserted: list[Occurrence] = []
         self._beyond: set[RowKey] = set()
+        self._looked_beyond: set[RowKey] = set()
         self.tally = NOTHING
 
     def followers(self) -> list[Occurrence]:
@@ -120,20 +121,20 @@ class _Walk:
             left = left[len(taken) :]
         return True
 
-    def plan_beyond(
-        self, gaps: Sequence[Occurrence], waiting: Sequence[Occurrence]
-    ) -> bool:
-        """Plan the times that follow gaps; False when it is time to stop.
+    def plan_beyond(self, waiting: Sequence[Occurrence]) -> bool:
+        """Plan the times that follow gaps that wait; False when it is time to stop.
 
-        Not of those that are through in a single step with all that wait, for in a
-        step the futures come first anyway.
+        Not while all are through in a single step, for in a step the futures come
+        first anyway.
         """
         if sum(row.weight for row in waiting) <= STEP_ROWS:
             return True
+        gaps = [row for row in waiting if row.key not in self._looked_beyond]
         for first in range(0, len(gaps), STEP_ROWS):
             if self._is_over():
                 return False
             part = gaps[first : first + STEP_ROWS]
+            self._looked_beyond |= {row.key for row in part}
             self._budget -= len(part)
             inserted, done = self._steps.plan_beyond(part)
             self._beyond |= {row.key for row in inserted}

@@ -16,7 +16,7 @@ from hourbell.domain.instants import format_instant
 from hourbell.domain.policies import EPOCH_AGE
 from hourbell.domain.shards import Epoch, Phase, ShardMap
 from hourbell.usecases.ports import Clock, Write
-from hourbell.usecases.shard_ports import Epochs, MoveProgress
+from hourbell.usecases.shard_ports import EpochBook, Epochs, MoveProgress
 
 _KEY: Final[Item] = encode(
     EpochsItem, {"control_key": layout.EPOCHS_KEY, "item": layout.EPOCHS_SORT}
@@ -57,7 +57,7 @@ class DynamoEpochBook:
 class DynamoShardMaps:
     """The `ShardMaps` port: reads the list anew every EPOCH_AGE."""
 
-    def __init__(self, book: DynamoEpochBook, initial: ShardMap, clock: Clock) -> None:
+    def __init__(self, book: EpochBook, initial: ShardMap, clock: Clock) -> None:
         """Make the adapter.
 
         Args:
@@ -67,6 +67,7 @@ class DynamoShardMaps:
         """
         self._book = book
         self._initial = initial
+        self._clock = clock
         self._cache: ExpiringCache[str, ShardMap] = ExpiringCache(
             clock, int(EPOCH_AGE.total_seconds())
         )
@@ -75,9 +76,11 @@ class DynamoShardMaps:
         """Return the map; what it tells may be up to EPOCH_AGE old."""
         known = self._cache.get("")
         if known is None:
+            # A process may be frozen between the store's answer and its next line.
+            read_at = self._clock.now()
             epochs = self._book.read()
             known = self._initial if epochs is None else epochs.shard_map
-            self._cache.put("", known)
+            self._cache.put("", known, read_at=read_at)
         return known
 
 
