@@ -151,7 +151,7 @@ def test_a_follow_stays_until_its_row_was_sent(world: World) -> None:
     assert behind.key in report.stuck
     assert (report.settled, {t.reason for t in report.troubles}) == (
         0,
-        {ParkReason.HELD},
+        {ParkReason.UNSENT},
     )
     world.relay_stream()
     report = follow(world.plane, follows(world), now)
@@ -171,7 +171,7 @@ def test_a_follow_whose_row_never_came_is_settled_when_its_writer_is_dead(
     assert follow(world.plane, follows(world), LATER + SECOND_LOOK).settled == 1
 
 
-def test_a_follow_is_left_alone_while_its_row_may_lie_elsewhere() -> None:
+def test_a_follow_whose_row_lies_in_neither_place_does_not_hold_up_an_epoch() -> None:
     world = World(shard_map=two_epochs(Phase.MOVING))
     rows = [planned(world) for _ in range(8)]
     late = [replace(row, scheduled_for=START + 65 * MINUTE) for row in rows]
@@ -179,11 +179,17 @@ def test_a_follow_is_left_alone_while_its_row_may_lie_elsewhere() -> None:
         replace(row, shard=world.shard_map.shard_of(row.schedule_id, row.scheduled_for))
         for row in late
     ]
-    apart = [row for row in keyed if world.shard_map.twin(row.key) is not None]
-    assert apart
+    twins = {row.key: world.shard_map.twin(row.key) for row in keyed}
+    apart = [row for row in keyed if twins[row.key] is not None]
+    assert len(apart) > 1
     post_follows(world.timeline, world.shard_map, apart, LATER)
+    # One of them lies in its other place.
+    there = apart[0]
+    twin = twins[there.key]
+    assert twin is not None
+    world.store.put_row(replace(there, shard=twin.shard))
     now = LATER + SECOND_LOOK
-    assert follow(world.plane, follows(world), now).settled == 0
+    assert follow(world.plane, follows(world), now).settled == len(apart) - 1
 
 
 def test_a_handover_that_is_finished_late_announces_its_first_row(
@@ -220,3 +226,19 @@ def test_a_follow_is_due_in_a_whole_second(world: World) -> None:
     made = follow_of(row, world.shard_map, LATER + timedelta(milliseconds=500))
     assert made.due == LATER
     assert made.key.sort.endswith("#follow#20260309T120500Z")
+
+
+def test_a_create_that_is_repeated_late_announces_what_follows(world: World) -> None:
+    """It takes the first row on, which an outage has left where it was."""
+    world.clock.set(START)
+    request = NewSchedule(
+        name="bell", timing=HOURLY, handler="ring", body_hash="", misfire=EVERYTHING
+    )
+    keyed = replace(request, idempotency_key="once")
+    registry = Registry(world.plane, world.groups, world.ids)
+    create_schedule(registry, caller(world), keyed, START)
+    world.clock.set(LATER)
+    assert create_schedule(registry, caller(world), keyed, LATER).replayed
+    assert START + timedelta(minutes=65) in {
+        each.scheduled_for for each in follows(world)
+    }

@@ -366,7 +366,8 @@ def _finish_round(mover: Mover, order: MoveOrder) -> Phase | None:
 
 def _pause_after(number: int) -> timedelta:
     """Return how long to wait after a walk that had to leave rows."""
-    return min(ROUND_PAUSE * 2 ** min(number - 1, 8), MAX_ROUND_PAUSE)
+    pause: timedelta = ROUND_PAUSE * 2 ** min(number - 1, 8)
+    return min(pause, MAX_ROUND_PAUSE)
 
 
 def _note(mover: Mover, order: MoveOrder, report: MoveReport, *, is_done: bool) -> None:
