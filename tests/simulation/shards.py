@@ -34,7 +34,12 @@ COUNTS = (
 LOST, DOUBLED, LATE = "move order lost", "move order doubled", "move order late"
 ANNOUNCED = "shard counts announced"
 # Movers take their part of the steps, so that less is written and sent in each.
-SENT_LESS = {"stream record lost": 3, "unclear write with effect": 1.5}
+SENT_LESS = {
+    "stream record lost": 2.2,
+    "stream record late": 2,
+    "stream record repeated": 1.5,
+    "unclear write with effect": 1.5,
+}
 ORDER_CHANCES = {LOST: 0.15, DOUBLED: 0.25, LATE: 0.25}
 RECEIVES = 5
 REPEATED = 6 * SECOND
