@@ -36,7 +36,7 @@ ANNOUNCED = "shard counts announced"
 # Movers take their part of the steps, so that less is written and sent in each.
 SENT_LESS = {
     "stream record lost": 2.2,
-    "stream record late": 2,
+    "stream record late": 2.5,
     "stream record repeated": 1.5,
     "unclear write with effect": 1.5,
 }
