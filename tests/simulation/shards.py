@@ -16,7 +16,7 @@ from hourbell.domain.errors import Conflict, HourbellError, InvalidInput
 from hourbell.domain.shards import Phase, ShardMap
 from hourbell.usecases.ports import Write
 from hourbell.usecases.reshard import Mover, Plan, announce, move, resume
-from hourbell.usecases.shard_ports import Misplaced, MoveOrder
+from hourbell.usecases.shard_ports import Epochs, Misplaced, MoveOrder
 from hourbell.usecases.twins import TwinTimeline
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
@@ -34,10 +34,17 @@ COUNTS = (
 LOST, DOUBLED, LATE = "move order lost", "move order doubled", "move order late"
 ANNOUNCED = "shard counts announced"
 # Movers take their part of the steps, so that less is written and sent in each.
-SENT_LESS = {"stream record lost": 3, "unclear write with effect": 1.5}
+SENT_LESS = {
+    "stream record lost": 2.2,
+    "stream record late": 2.5,
+    "stream record repeated": 1.5,
+    "unclear write with effect": 1.5,
+}
 ORDER_CHANCES = {LOST: 0.15, DOUBLED: 0.25, LATE: 0.25}
 RECEIVES = 5
 REPEATED = 6 * SECOND
+# How old what a process acts by may be, and how far two clocks may be apart.
+LASTS, SKEW = 150 * SECOND, 4 * SECOND
 # Each such block of seeds has all beginnings; every third changes its shards.
 BLOCK, EVERY = 6, 3
 PHASES = [Phase.ANNOUNCED, Phase.MOVING, Phase.SETTLED]
@@ -89,8 +96,10 @@ class WatchedBook(MemoryEpochBook):
         super().__init__(world.store)
         self._world = world
 
-    def store(self, epochs: Any) -> Write:
-        answer = super().store(epochs)
+    def store(self, epochs: Epochs) -> Write:
+        before, answer = self.read(), super().store(epochs)
+        if before and answer is Write.APPLIED:
+            self._judge_phase(before, epochs)
         last, progress = epochs.shard_map.last, epochs.progress
         self._world.note(
             f"epoch {answer} {last.shards} shards, {last.groups} groups, {last.phase} "
@@ -98,6 +107,16 @@ class WatchedBook(MemoryEpochBook):
             f"left {progress.left}"
         )
         return answer
+
+    def _judge_phase(self, before: Epochs, after: Epochs) -> None:
+        """A phase is not left before all know of it, by whatever clock."""
+        old, new = before.shard_map, after.shard_map
+        is_left = _place(old) != _place(new) and len(old.epochs) == len(new.epochs)
+        lasted = after.changed_at - before.changed_at
+        if is_left and lasted < LASTS - SKEW:
+            text = f"{old.last} is left {lasted} after it began"
+            log = self._world.log
+            log.violate("a phase lasts until all know of it", self._world.steps, text)
 
 
 class Sharding:

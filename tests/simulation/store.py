@@ -215,9 +215,23 @@ class WatchedStore(MemoryStore):
 
     def _judge_place(self, key: RowKey, name: str) -> None:
         behind = self.is_passed(_minute(key.bucket), key.shard)
-        if behind and not self._leads_there(key):
+        if behind and not self._leads_there(key) and not self._crosses(key):
             text = f"{name}, behind the watermark of shard {key.shard}"
             self._violate("nothing opens behind the watermark", text)
+
+    def _crosses(self, key: RowKey) -> bool:
+        """Whether it follows an overdue row of another shard count's buckets.
+
+        Its shard may have been passed meanwhile; whoever writes it goes on with it, and
+        else the second look finds it.
+        """
+        since = self.world.sharding.now.last.since
+        if since is None or _minute(key.bucket) < since:
+            return False
+        rows = self.by_schedule[key.sort.split("#")[1]].values()
+        before = [row for row in rows if _minute(row.key.bucket) < since]
+        lately = self._now() - PASS
+        return any(row.is_open or self.previous[row.key][0] >= lately for row in before)
 
     def _judge_release(self, row: Occurrence, name: str) -> None:
         """What is released lies behind the scan; a dispatch row must speak for it."""
@@ -327,7 +341,7 @@ class WatchedStore(MemoryStore):
         if start not in starts | {ended.ends_at + INSTANT, ended.effective_from}:
             text = f"{ref} begins at {start}: neither as_of nor a standing time"
             self._violate("where a version begins", text, ref.schedule_id)
-        sure = {row.scheduled_for for row in rows if not self._left_too_late(row, ref)}
+        sure = {row.scheduled_for for row in rows if not self._left_too_late(row)}
         late = [t for t in sure if t >= start]
         if late or start <= ended.ends_at:
             text = f"{ref} begins at {start}, as_of {ended.ends_at}, standing {late}"
@@ -339,12 +353,13 @@ class WatchedStore(MemoryStore):
         at: datetime = versions.born[ref]
         return at
 
-    def _left_too_late(self, row: Occurrence, heir: VersionRef) -> bool:
+    def _left_too_late(self, row: Occurrence) -> bool:
         """Whether a row left PLANNED when its version had ended already.
 
         A slow pass can do that; no relay lets it go.
         """
         left = self.previous[row.key][0]
+        heir = VersionRef(row.schedule_id, row.version + 1)
         return row.state == "SCHEDULED" and left >= self.born(heir)
 
 

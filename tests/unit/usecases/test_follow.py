@@ -12,6 +12,7 @@ from hourbell.domain.policies import SECOND_LOOK
 from hourbell.domain.schedule import Timing
 from hourbell.domain.shards import Epoch, Phase, ShardMap
 from hourbell.usecases.change_schedule import pause, resume
+from hourbell.usecases.create_schedule import NewSchedule, Registry, create_schedule
 from hourbell.usecases.follow import FollowReport, follow
 from hourbell.usecases.following import post_follows
 from hourbell.usecases.materialize import advance
