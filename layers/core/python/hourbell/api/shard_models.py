@@ -7,7 +7,7 @@ from pydantic import Field
 from hourbell.api.documents import Answer, Optional, WholeBody, judged
 from hourbell.domain.instants import format_instant, parse_instant
 from hourbell.domain.shards import MAX_SHARDS, Epoch, Phase
-from hourbell.usecases.reshard import Plan
+from hourbell.usecases.reshard import MAX_GROUPS, Plan
 from hourbell.usecases.shard_ports import Epochs
 
 Shards = Annotated[int, Field(ge=1, le=MAX_SHARDS)]
@@ -15,7 +15,7 @@ Groups = Annotated[
     int,
     Field(
         ge=1,
-        le=MAX_SHARDS,
+        le=MAX_GROUPS,
         description="At least as many as there are, and not more than shards.",
     ),
 ]
