@@ -8,7 +8,8 @@ from typing import Any
 
 from hourbell.adapters.memory import MemoryStore
 from hourbell.domain.definition import Version, VersionRef
-from hourbell.domain.dispatch import Dispatch
+from hourbell.domain.dispatch import Dispatch, DispatchKind
+from hourbell.domain.instants import parse_compact
 from hourbell.domain.occurrence import Occurrence, RowKey, partition_of
 from hourbell.usecases.ports import Lease
 
@@ -215,23 +216,25 @@ class WatchedStore(MemoryStore):
 
     def _judge_place(self, key: RowKey, name: str) -> None:
         behind = self.is_passed(_minute(key.bucket), key.shard)
-        if behind and not self._leads_there(key) and not self._crosses(key):
+        if behind and not self._leads_there(key) and not self._is_followed(key):
             text = f"{name}, behind the watermark of shard {key.shard}"
             self._violate("nothing opens behind the watermark", text)
 
-    def _crosses(self, key: RowKey) -> bool:
-        """Whether it follows an overdue row of another shard count's buckets.
+    def _is_followed(self, key: RowKey) -> bool:
+        """Whether a dispatch row speaks for what lies behind a watermark.
 
-        Its shard may have been passed meanwhile; whoever writes it goes on with it, and
-        else the second look finds it.
+        Across the beginning of an epoch the next time of a chain lies in another shard,
+        which may have been passed.
         """
-        since = self.world.sharding.now.last.since
-        if since is None or _minute(key.bucket) < since:
-            return False
-        rows = self.by_schedule[key.sort.split("#")[1]].values()
-        before = [row for row in rows if _minute(row.key.bucket) < since]
-        lately = self._now() - PASS
-        return any(row.is_open or self.previous[row.key][0] >= lately for row in before)
+        instant, schedule_id, version, *_ = key.sort.split("#")
+        return any(
+            each.is_open
+            and each.kind is DispatchKind.FOLLOW
+            and (each.schedule_id, f"v{each.version}") == (schedule_id, version)
+            and each.scheduled_for == parse_compact(instant)
+            for rows in self.dispatches.values()
+            for each in rows.values()
+        )
 
     def _judge_release(self, row: Occurrence, name: str) -> None:
         """What is released lies behind the scan; a dispatch row must speak for it."""
