@@ -17,7 +17,9 @@ WATERMARK_LAG = timedelta(minutes=2)
 # How old what a process knows of the shard counts may be.
 EPOCH_AGE = timedelta(seconds=30)
 
-# After so long no process acts by what it knew before a change of the shard counts.
+# After so long no process acts by what it knew before a change of the shard counts: its
+# knowledge ages, and the functions that store a change, and act by the one before it,
+# live half of WATERMARK_LAG each at most.
 EPOCH_LAG = WATERMARK_LAG + EPOCH_AGE
 
 # How old a bucket is when it is looked at once more: what a paused process or a wrong
