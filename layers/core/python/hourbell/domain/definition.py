@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from hourbell.domain.misfire import USUAL_MISFIRE, Misfire
 from hourbell.domain.occurrence import Lane
+from hourbell.domain.retry import USUAL_RETRY, Retry
 from hourbell.domain.schedule import Timing, under
 
 
@@ -41,6 +42,18 @@ class Tracking(StrEnum):
     UNTRACKED = "UNTRACKED"
 
 
+class Overlap(StrEnum):
+    """What becomes of an occurrence that is claimed while another one runs.
+
+    ALLOW: it runs as well. SKIP_IF_RUNNING: it does not run. QUEUE_ONE: it waits until
+    the other one is over, unless another one waits already: then it does not run.
+    """
+
+    ALLOW = "ALLOW"
+    SKIP_IF_RUNNING = "SKIP_IF_RUNNING"
+    QUEUE_ONE = "QUEUE_ONE"
+
+
 class Routing(StrEnum):
     """Whose queue a handler's messages go to.
 
@@ -72,6 +85,10 @@ class Quotas:
         catch_up_per_minute: how many overdue occurrences a minute may run.
         triggers_per_minute: how many occurrences at all may become receivable in a
             minute; None for any number.
+        running: how many TRACKED occurrences may be worked on at the same time; None
+            for any number.
+        retries_per_minute: how many retries of TRACKED occurrences may begin in a
+            minute; None for any number.
     """
 
     schedules: int = 5_000
@@ -79,6 +96,8 @@ class Quotas:
     min_interval_seconds: int = 60
     catch_up_per_minute: int = 600
     triggers_per_minute: int | None = None
+    running: int | None = None
+    retries_per_minute: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +154,8 @@ class Definition:
     tracking: Tracking = Tracking.UNTRACKED
     flexible_window_seconds: int = 0
     misfire: Misfire = USUAL_MISFIRE
+    overlap: Overlap = Overlap.ALLOW
+    retry: Retry = USUAL_RETRY
 
     @property
     def lane(self) -> Lane:
@@ -276,6 +297,8 @@ class NewSchedule:
     description: str = ""
     tags: dict[str, str] = field(default_factory=dict)
     idempotency_key: str | None = None
+    overlap: Overlap = Overlap.ALLOW
+    retry: Retry = USUAL_RETRY
 
 
 def derived_schedule_id(tenant_id: str, idempotency_key: str) -> str:

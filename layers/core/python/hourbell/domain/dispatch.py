@@ -22,10 +22,14 @@ class DispatchKind(StrEnum):
     """What is to be done."""
 
     HANDOVER = "handover"
-    # Let a DEFERRED occurrence go when its time is near, and see it enqueued.
+    # Let an occurrence that waits go when its time is near, and see it enqueued.
     RELEASE = "release"
     # See that a row is taken on that may lie behind the watermark of its shard.
     FOLLOW = "follow"
+    # See that an occurrence is worked on again whose worker is not heard of.
+    WATCH = "watch"
+    # See that the dead letter of an occurrence is sent.
+    LETTER = "letter"
     # Nothing follows of a version: if it is still in force, its schedule is over.
     COMPLETE = "complete"
 
@@ -45,8 +49,10 @@ class Dispatch:
         version: of a handover, the version that takes over; of a completion, the one
             that has no further time.
         due: when it is to be done at the earliest; a whole second, UTC.
-        scheduled_for: of a release or a follow, the occurrence's time.
-        run: of a release, what tells a manual run from others.
+        scheduled_for: of a row that points at an occurrence, the occurrence's time.
+        run: of such a row, what tells a manual run from others.
+        number: of a release after a claim, which wait it ends; of a watch or a letter,
+            the attempt. None for a first release.
     """
 
     kind: DispatchKind
@@ -60,6 +66,7 @@ class Dispatch:
     expires_at: datetime | None = None
     scheduled_for: datetime | None = None
     run: str | None = None
+    number: int | None = None
 
     @property
     def key(self) -> RowKey:
@@ -70,6 +77,8 @@ class Dispatch:
             sort = f"{sort}#{compact_instant(self.scheduled_for)}"
         if self.run is not None:
             sort = f"{sort}#r{self.run}"
+        if self.number is not None:
+            sort = f"{sort}#n{self.number}"
         return RowKey(bucket_of(self.due), self.shard, sort)
 
     @property
@@ -85,7 +94,8 @@ def release_of(row: Occurrence, shard: int, now: datetime) -> Dispatch:
     behind the scan would never be seen.
 
     Args:
-        row: the occurrence, with `available_at`.
+        row: the occurrence, with `available_at`; after a claim with `waits` as it
+            shall be.
         shard: that of the schedule in the dispatch row's own bucket.
         now: the current instant.
     """
@@ -99,6 +109,31 @@ def release_of(row: Occurrence, shard: int, now: datetime) -> Dispatch:
         now,
         scheduled_for=row.scheduled_for,
         run=row.run,
+        number=row.waits or None,
+    )
+
+
+def pointing_at(
+    row: Occurrence,
+    kind: DispatchKind,
+    due: datetime,
+    number: int,
+    shards: ShardMap,
+    now: datetime,
+) -> Dispatch:
+    """Return a dispatch row about an occurrence, due in the second of an instant."""
+    due = max(due, now).replace(microsecond=0)
+    return Dispatch(
+        kind,
+        row.schedule_id,
+        row.version,
+        row.tenant_id,
+        due,
+        shards.shard_of(row.schedule_id, due),
+        now,
+        scheduled_for=row.scheduled_for,
+        run=row.run,
+        number=number,
     )
 
 

@@ -1,7 +1,7 @@
-"""One scheduled time of one schedule version, and the table of what may become of it.
+"""One scheduled time of one schedule version.
 
 The timeline row *is* the occurrence: index, cursor, outbox record and ledger in one.
-`TRANSITIONS` names every move once; adapters and use cases ask it and nothing else.
+`hourbell.domain.states` holds the table of what may become of it.
 """
 
 import hashlib
@@ -15,28 +15,40 @@ from typing import Final
 from hourbell.domain.errors import InvalidInput
 from hourbell.domain.instants import compact_instant, parse_compact, to_utc
 from hourbell.domain.misfire import Decision
+from hourbell.domain.retry import Failure
+from hourbell.domain.states import (
+    OPEN,
+    TERMINAL,
+    TRANSITIONS,
+    Move,
+    State,
+    Transition,
+)
+
+__all__ = [
+    "OPEN",
+    "TERMINAL",
+    "TRANSITIONS",
+    "CancelReason",
+    "Lane",
+    "Move",
+    "Occurrence",
+    "RowKey",
+    "State",
+    "Transition",
+    "bucket_of",
+    "jitter_seconds",
+    "minute_of",
+    "occurrence_id",
+    "parse_occurrence_id",
+    "partition_of",
+    "row_key",
+]
 
 _OCCURRENCE_ID: Final = re.compile(
     r"(sch[0-9a-z]{26})\.v([1-9][0-9]{0,9})\.(\d{8}T\d{6}Z)(?:\.r([0-9a-f]{16}))?",
     re.ASCII,
 )
-
-
-class State(StrEnum):
-    """Where an occurrence stands."""
-
-    PLANNED = "PLANNED"
-    SCHEDULED = "SCHEDULED"
-    ENQUEUED = "ENQUEUED"
-    RUNNING = "RUNNING"
-    SUCCEEDED = "SUCCEEDED"
-    RETRY_WAIT = "RETRY_WAIT"
-    DEAD = "DEAD"
-    DEFERRED = "DEFERRED"
-    WAITING_OVERLAP = "WAITING_OVERLAP"
-    MISSED = "MISSED"
-    CANCELED = "CANCELED"
-    SKIPPED_OVERLAP = "SKIPPED_OVERLAP"
 
 
 class Lane(StrEnum):
@@ -56,113 +68,6 @@ class CancelReason(StrEnum):
     CANCELED = "CANCELED"
     # Its version does not exist, by a consistent read.
     ORPHANED = "ORPHANED"
-
-
-TERMINAL = frozenset(
-    {
-        State.SUCCEEDED,
-        State.DEAD,
-        State.MISSED,
-        State.CANCELED,
-        State.SKIPPED_OVERLAP,
-    }
-)
-
-# States that hold the watermark back: somebody still has to act on the row, and no
-# dispatch row would bring it up again.
-OPEN = frozenset({State.PLANNED, State.SCHEDULED})
-
-
-class Transition(StrEnum):
-    """The name of a move in the state table."""
-
-    SCHEDULE = "schedule"
-    ACKNOWLEDGE = "acknowledge"
-    CANCEL = "cancel"
-    WITHDRAW = "withdraw"
-    RECALL = "recall"
-    REFUSE = "refuse"
-    DEFER = "defer"
-    MISS = "miss"
-    RELEASE = "release"
-    BACKFILL = "backfill"
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """What a transition requires and writes.
-
-    Attributes:
-        sources: states in which it is allowed; the store's condition.
-        target: the state it leads to.
-        writes: fields of `Occurrence` that it stores besides `state`.
-    """
-
-    sources: frozenset[State]
-    target: State
-    writes: tuple[str, ...]
-
-
-TRANSITIONS: dict[Transition, Move] = {
-    Transition.SCHEDULE: Move(
-        frozenset({State.PLANNED}),
-        State.SCHEDULED,
-        ("available_at", "lane", "queue", "scheduled_at", "misfire"),
-    ),
-    Transition.ACKNOWLEDGE: Move(
-        frozenset({State.SCHEDULED}),
-        State.ENQUEUED,
-        ("enqueued_at", "visible_at", "sends", "expires_at"),
-    ),
-    # Due beyond the queue's longest delay: a dispatch row brings it up again.
-    Transition.DEFER: Move(
-        frozenset({State.PLANNED}),
-        State.DEFERRED,
-        ("available_at", "lane", "queue", "misfire"),
-    ),
-    # Reached too late for its policy.
-    Transition.MISS: Move(
-        frozenset({State.PLANNED}),
-        State.MISSED,
-        ("reason", "finished_at", "expires_at", "misfire"),
-    ),
-    Transition.RELEASE: Move(
-        frozenset({State.DEFERRED}), State.SCHEDULED, ("scheduled_at",)
-    ),
-    # Somebody wants a missed time to run after all; a dispatch row brings it up.
-    Transition.BACKFILL: Move(
-        frozenset({State.MISSED}),
-        State.DEFERRED,
-        (
-            *("backfilled_at", "available_at", "lane", "queue"),
-            *("reason", "finished_at", "expires_at"),
-        ),
-    ),
-    # By the relay: only what it was given, and its version does not stand behind.
-    Transition.CANCEL: Move(
-        frozenset({State.SCHEDULED}),
-        State.CANCELED,
-        ("reason", "finished_at", "expires_at"),
-    ),
-    # By a pass, a release or a handover. UNTRACKED: only what cannot have been sent.
-    Transition.WITHDRAW: Move(
-        frozenset({State.PLANNED, State.DEFERRED}),
-        State.CANCELED,
-        ("reason", "finished_at", "expires_at"),
-    ),
-    # By a handover. TRACKED: whatever no worker has claimed; the claim refuses it.
-    Transition.RECALL: Move(
-        frozenset({State.PLANNED, State.DEFERRED, State.SCHEDULED, State.ENQUEUED}),
-        State.CANCELED,
-        ("reason", "finished_at", "expires_at"),
-    ),
-    # A message that the queue refuses for good: visible as DEAD, open to a replay.
-    Transition.REFUSE: Move(
-        frozenset({State.SCHEDULED}),
-        State.DEAD,
-        ("reason", "finished_at", "expires_at"),
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -221,6 +126,21 @@ class Occurrence:
         backfilled_at: when a backfill asked for it; None for all others.
         decision: of a gap row, what becomes of the overdue time before it and of
             those that it covers; None for all others.
+        attempt: the number of the current or last attempt, over all replays; 0 before
+            the first claim.
+        attempts_before: how many attempts there were when it was last replayed.
+        lease_token: of the current or last attempt: who shows it is its worker.
+        lease_expires_at: until when its worker has it, unless it extends that.
+        worker: what the worker calls itself.
+        started_at: when the current or last attempt began.
+        begun_at: when the first attempt since the last replay began; the deadline
+            counts from it.
+        waits: how often it has waited after a claim: for a retry, a running one, a
+            free place.
+        failure: why the last attempt that ended badly did.
+        cancel_requested_at: when its worker was asked to stop.
+        replayed_at: when it was last replayed.
+        told_at: of a DEAD one, when its dead letter was sent.
     """
 
     schedule_id: str
@@ -246,15 +166,39 @@ class Occurrence:
     run: str | None = None
     backfilled_at: datetime | None = None
     decision: Decision | None = None
+    attempt: int = 0
+    attempts_before: int = 0
+    lease_token: str | None = None
+    lease_expires_at: datetime | None = None
+    worker: str | None = None
+    started_at: datetime | None = None
+    begun_at: datetime | None = None
+    waits: int = 0
+    failure: Failure | None = None
+    cancel_requested_at: datetime | None = None
+    replayed_at: datetime | None = None
+    told_at: datetime | None = None
 
     @property
     def asked_at(self) -> datetime | None:
-        """When somebody asked for it by hand; None for what its rule alone made.
+        """When somebody last asked for it by hand; None for what its rule alone made.
 
         What was asked for need not lie in its version's interval, and only a pause
         or a cancel after that instant stops it.
         """
+        if self.replayed_at is not None:
+            return self.replayed_at
         return self.planned_at if self.run is not None else self.backfilled_at
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts there were since the last replay."""
+        return self.attempt - self.attempts_before
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether a worker has had it since the last replay: only a cancel stops it."""
+        return self.begun_at is not None
 
     @property
     def occurrence_id(self) -> str:

@@ -30,11 +30,13 @@ class Change:
     """One move of one row: `row` as it shall be, and the transition's name.
 
     The store writes the row's state and the fields that the transition declares,
-    under the condition that the stored state is one of the transition's sources.
+    under the condition that the stored state is one of the transition's sources, and
+    that the stored fields named by `expects` are as they are in it.
     """
 
     row: Occurrence
     transition: Transition
+    expects: tuple[tuple[str, object], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
