@@ -133,8 +133,10 @@ class Occurrence:
         lease_expires_at: until when its worker has it, unless it extends that.
         worker: what the worker calls itself.
         started_at: when the current or last attempt began.
-        begun_at: when the first attempt since the last replay began; the deadline
-            counts from it.
+        begun_at: when the first attempt since the last replay began, moved on by the
+            waits that were nobody's failure; the deadline counts from it.
+        slot: of a RUNNING one, which place of its tenant it takes; None without a
+            limit.
         waits: how often it has waited after a claim: for a retry, a running one, a
             free place.
         failure: why the last attempt that ended badly did.
@@ -173,6 +175,7 @@ class Occurrence:
     worker: str | None = None
     started_at: datetime | None = None
     begun_at: datetime | None = None
+    slot: int | None = None
     waits: int = 0
     failure: Failure | None = None
     cancel_requested_at: datetime | None = None

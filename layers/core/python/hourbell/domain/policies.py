@@ -22,6 +22,17 @@ EPOCH_AGE = timedelta(seconds=30)
 # live half of WATERMARK_LAG each at most.
 EPOCH_LAG = WATERMARK_LAG + EPOCH_AGE
 
+# By how much two clocks may differ. A message that was received proves that the relay's
+# clock has said it is due, so a claim may be so much early by its own.
+CLOCK_SKEW = timedelta(seconds=2)
+
+# How long after it may be received an occurrence that was sent keeps its place in its
+# schedule's lane before it is claimed.
+LANE_GRACE = timedelta(minutes=5)
+
+# How often an occurrence that waits for another one is sent again, to look by itself.
+OVERLAP_CHECK = timedelta(minutes=15)
+
 # How old a bucket is when it is looked at once more: what a paused process or a wrong
 # clock wrote behind the watermark is found then.
 SECOND_LOOK = timedelta(minutes=20)

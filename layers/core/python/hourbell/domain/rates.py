@@ -20,12 +20,14 @@ class RateKind(StrEnum):
     """What a rate bounds.
 
     CATCH_UP: overdue occurrences of a tenant, a minute. TRIGGERS: all occurrences of a
-    tenant, a minute. DISPATCHES: occurrences of a handler, a second.
+    tenant, a minute. DISPATCHES: occurrences of a handler, a second. RETRIES: attempts
+    of a tenant after a first one, a minute.
     """
 
     CATCH_UP = "catch-up"
     TRIGGERS = "triggers"
     DISPATCHES = "dispatches"
+    RETRIES = "retries"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,12 @@ def catch_up_rate(tenant: Tenant) -> Rate:
     """Return the rate of a tenant's overdue occurrences."""
     limit = tenant.quotas.catch_up_per_minute
     return Rate(RateKind.CATCH_UP, tenant.tenant_id, limit)
+
+
+def retry_rate(tenant: Tenant) -> Rate | None:
+    """Return the rate of a tenant's retries; None when there is no limit."""
+    limit = tenant.quotas.retries_per_minute
+    return None if limit is None else Rate(RateKind.RETRIES, tenant.tenant_id, limit)
 
 
 def usual_rates(tenant: Tenant, handler: Handler) -> tuple[Rate, ...]:

@@ -95,7 +95,7 @@ class Move:
 _ENDING = ("reason", "finished_at", "expires_at")
 _LEASE = (
     *("attempt", "lease_token", "lease_expires_at"),
-    *("worker", "started_at", "begun_at"),
+    *("worker", "started_at", "begun_at", "slot", "sends"),
 )
 
 TRANSITIONS: dict[Transition, Move] = {
@@ -162,9 +162,13 @@ TRANSITIONS: dict[Transition, Move] = {
     # Claimed when its deadline had passed.
     Transition.GIVE_UP: Move(CLAIMABLE, State.DEAD, _ENDING),
     # Claimed too early, or when its tenant runs as much as it may.
-    Transition.HOLD: Move(CLAIMABLE, State.DEFERRED, ("available_at", "waits")),
+    Transition.HOLD: Move(
+        CLAIMABLE, State.DEFERRED, ("available_at", "waits", "begun_at", "sends")
+    ),
     # Claimed while another occurrence of its schedule runs.
-    Transition.QUEUE: Move(CLAIMABLE, State.WAITING_OVERLAP, ("available_at", "waits")),
+    Transition.QUEUE: Move(
+        CLAIMABLE, State.WAITING_OVERLAP, ("available_at", "waits", "begun_at", "sends")
+    ),
     Transition.SKIP: Move(CLAIMABLE, State.SKIPPED_OVERLAP, _ENDING),
     # The one that ran before it is over.
     Transition.WAKE: Move(

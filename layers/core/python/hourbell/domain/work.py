@@ -81,13 +81,11 @@ class Slot:
     Attributes:
         number: from 0.
         holder: occurrence_id of the one that runs there.
-        attempt: which of its attempts.
     """
 
     tenant_id: str
     number: int
     holder: str
-    attempt: int
 
 
 @dataclass(frozen=True, slots=True)

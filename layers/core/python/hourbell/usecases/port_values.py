@@ -39,6 +39,11 @@ class Change:
     expects: tuple[tuple[str, object], ...] = ()
 
 
+def same_wait(row: Occurrence) -> tuple[tuple[str, object], ...]:
+    """Return what a change expects that must not meet the row after a later claim."""
+    return (("waits", row.waits),)
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """Rows of one bucket and shard in key order.

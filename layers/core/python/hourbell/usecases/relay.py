@@ -22,6 +22,8 @@ from hourbell.domain.policies import (
     delay_seconds,
     expires_at,
 )
+from hourbell.domain.retry import DeadReason
+from hourbell.usecases.port_values import same_wait
 from hourbell.usecases.ports import (
     Change,
     Clock,
@@ -34,9 +36,6 @@ from hourbell.usecases.ports import (
 )
 from hourbell.usecases.unsent import canceling, objection_to_sending
 from hourbell.usecases.version_reads import read_versions
-
-# Why a queue-refused occurrence is DEAD.
-SEND_REFUSED = "SEND_REFUSED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +163,7 @@ def _relay(outbox: Outbox, rows: Sequence[Occurrence]) -> RelayReport:
             unsent.append(row.key)
         elif version is None or reason is not None:
             gone = canceling(row, reason or CancelReason.ORPHANED, now)
-            changes.append(Change(gone, Transition.CANCEL))
+            changes.append(Change(gone, Transition.CANCEL, same_wait(row)))
         elif version.holds(row.scheduled_for) or (row.available_at or now) > reach:
             deferred += 1
         else:
@@ -243,7 +242,7 @@ def _acknowledging(parcel: _Parcel, entry: Entry, enqueued_at: datetime) -> Chan
         sends=row.sends + 1,
         expires_at=expires_at(enqueued_at) if parcel.ends_here else None,
     )
-    return Change(acknowledged, Transition.ACKNOWLEDGE)
+    return Change(acknowledged, Transition.ACKNOWLEDGE, same_wait(row))
 
 
 def _refusing(row: Occurrence, now: datetime) -> Change:
@@ -251,11 +250,11 @@ def _refusing(row: Occurrence, now: datetime) -> Change:
     dead = replace(
         row,
         state=State.DEAD,
-        reason=SEND_REFUSED,
+        reason=DeadReason.SEND_REFUSED,
         finished_at=now,
         expires_at=expires_at(now),
     )
-    return Change(dead, Transition.REFUSE)
+    return Change(dead, Transition.REFUSE, same_wait(row))
 
 
 def _settle(

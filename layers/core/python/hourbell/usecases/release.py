@@ -1,7 +1,8 @@
-"""Let deferred occurrences go when their time is near, and see them enqueued.
+"""Let occurrences go that wait when their time is near, and see them enqueued.
 
-A deferred occurrence lies behind the scan, so its dispatch row speaks for it: the row
-stays PENDING until the occurrence was sent or has ended, whatever is lost in between.
+One that is deferred, or waits for a retry or for another one, lies behind the scan, so
+its dispatch row speaks for it: the row stays PENDING until the occurrence was sent or
+has ended, whatever is lost in between.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,14 +14,17 @@ from hourbell.domain.dispatch import Dispatch, DispatchKind, DispatchState
 from hourbell.domain.occurrence import Occurrence, RowKey, State, Transition, row_key
 from hourbell.domain.parking import ParkReason, Trouble
 from hourbell.domain.policies import expires_at, is_stuck
+from hourbell.domain.shards import ShardMap
+from hourbell.domain.states import WAITING
 from hourbell.usecases.materialize import Plane
 from hourbell.usecases.parking import unsent_since
+from hourbell.usecases.port_values import same_wait
 from hourbell.usecases.ports import Change, Write
 from hourbell.usecases.unsent import canceling, objection_to_sending
 from hourbell.usecases.vain import waiting_in_vain
 from hourbell.usecases.version_reads import read_versions
 
-_UNSENT = frozenset({State.PLANNED, State.DEFERRED, State.SCHEDULED})
+_UNSENT = WAITING | {State.PLANNED, State.SCHEDULED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,8 @@ def release(
     due = now + plane.horizon
     taken = {
         target_of(plane, dispatch): dispatch
-        for dispatch in dispatches
+        # Of several for the same occurrence, that of its latest wait.
+        for dispatch in sorted(dispatches, key=lambda each: each.number or 0)
         if dispatch.kind is DispatchKind.RELEASE
         and dispatch.is_open
         and dispatch.due <= due
@@ -82,9 +87,13 @@ def release(
     if not taken:
         return ReleaseReport()
     rows = plane.timeline.read(taken)
-    over = [key for key, row in rows.items() if row.state not in _UNSENT]
-    deferred = {k: row for k, row in rows.items() if row.state is State.DEFERRED}
-    report, ended, hindered = _let_go(plane, deferred, now)
+    over = [key for key, row in rows.items() if _is_over(taken[key], row)]
+    waiting = {
+        key: row
+        for key, row in rows.items()
+        if row.state in WAITING and key not in over
+    }
+    report, ended, hindered = _let_go(plane, waiting, now)
     stuck = tuple(row.key for row in rows.values() if is_stuck(row, now, previous))
     settled, unclear = _settle(plane, [taken[key] for key in [*over, *ended]], now)
     # What is not read may be there: a row of another release.
@@ -94,7 +103,7 @@ def release(
     vain, unclear_too = _settle(plane, [taken[key] for key in sorted(in_vain)], now)
     unclear += unclear_too
     hindered |= dict.fromkeys(unclear, ParkReason.UNCLEAR)
-    waiting = {k: each for k, each in taken.items() if k not in in_vain or k in unclear}
+    left = {k: each for k, each in taken.items() if k not in in_vain or k in unclear}
     return replace(
         report,
         stuck=stuck,
@@ -102,14 +111,27 @@ def release(
         vain=vain,
         unclear=report.unclear + len(unclear),
         faulty=report.faulty + len(missing) - len(in_vain),
-        troubles=_troubles(waiting, rows, hindered),
+        troubles=_troubles(left, rows, hindered),
     )
+
+
+def _is_over(dispatch: Dispatch, row: Occurrence) -> bool:
+    """Whether nothing is left to do for a dispatch row.
+
+    One of an earlier wait than the row's has been worked off.
+    """
+    return row.waits > (dispatch.number or 0) or row.state not in _UNSENT
 
 
 def target_of(plane: Plane, dispatch: Dispatch) -> RowKey:
     """Return the key of the occurrence that a dispatch row speaks for."""
+    return target_at(plane.shard_map, dispatch)
+
+
+def target_at(shards: ShardMap, dispatch: Dispatch) -> RowKey:
+    """Return the key of the occurrence that a dispatch row points at."""
     instant = dispatch.scheduled_for or dispatch.due
-    shard = plane.shard_map.shard_of(dispatch.schedule_id, instant)
+    shard = shards.shard_of(dispatch.schedule_id, instant)
     return row_key(dispatch.schedule_id, dispatch.version, instant, shard, dispatch.run)
 
 
@@ -212,9 +234,9 @@ def _change(
 ) -> Change:
     reason = objection_to_sending(plane.schedules, row, version)
     if reason is not None:
-        return Change(canceling(row, reason, now), Transition.WITHDRAW)
+        return Change(canceling(row, reason, now), Transition.WITHDRAW, same_wait(row))
     scheduled = replace(row, state=State.SCHEDULED, scheduled_at=now)
-    return Change(scheduled, Transition.RELEASE)
+    return Change(scheduled, Transition.RELEASE, same_wait(row))
 
 
 def _settle(

@@ -19,7 +19,8 @@ from hourbell.domain.shards import MINUTE, NEVER, minutes_between
 from hourbell.usecases.complete import complete
 from hourbell.usecases.follow import follow
 from hourbell.usecases.handover import finish_dispatched
-from hourbell.usecases.materialize import Plane, advance, release_at
+from hourbell.usecases.late import late_keys
+from hourbell.usecases.materialize import Plane, advance
 from hourbell.usecases.open_rows import (
     due_times,
     is_due,
@@ -47,6 +48,8 @@ from hourbell.usecases.release import release
 from hourbell.usecases.tally import NOTHING, Tally
 from hourbell.usecases.turns import Turns
 from hourbell.usecases.walk import MAX_ROWS
+from hourbell.usecases.watch import watch
+from hourbell.usecases.workplace import Workplace
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,7 @@ class Scanner:
         sweep_queue: where stuck outbox records go.
         work_queue: where the order for the rest of a backlog goes.
         clock: read anew for each page, since a pass may take most of a minute.
+        workplace: the ports of the worker plane.
     """
 
     plane: Plane
@@ -68,6 +72,7 @@ class Scanner:
     sweep_queue: SweepQueue
     work_queue: WorkQueue
     clock: Clock
+    workplace: Workplace
 
 
 class Scan:
@@ -82,6 +87,7 @@ class Scan:
         deadline: datetime | None,
     ) -> None:
         self._plane = scanner.plane
+        self._workplace = scanner.workplace
         self._sweep_queue = scanner.sweep_queue
         self._clock = scanner.clock
         self._lease = lease
@@ -93,6 +99,7 @@ class Scan:
         self.swept = 0
         self.released = 0
         self.vain = 0
+        self.expired = 0
         self.handovers = 0
         self.completed = 0
         self.unreadable = 0
@@ -170,6 +177,7 @@ class Scan:
         return bool(
             self.tally.moved
             or self.released
+            or self.expired
             or self.handovers
             or self.completed
             or self._lot.parked
@@ -283,29 +291,13 @@ class Scan:
 
     def _found_late(self, page: Page) -> bool:
         """Count what a late writer left, and hand over the outbox records in it."""
-        keys, now = self._late_keys(page), self._clock.now()
+        now = self._clock.now()
+        keys = late_keys(self._plane, page, self._lot)
         late = [row for row in page.rows if row.key in keys]
         # As if for the first time: the sweep's turns so far missed them.
         self._hand_over([row.key for row in late if is_stuck(row, now, None)])
         self.late += len(keys)
         return bool(keys)
-
-    def _late_keys(self, page: Page) -> set[RowKey]:
-        """Return the open rows of a passed bucket that nobody would come to.
-
-        A deferred occurrence that was released is not among them: while it is unsent,
-        its dispatch row speaks for it.
-        """
-        keys = {key for key in open_keys(page) if key not in self._lot}
-        unsent = [row for row in page.rows if row.key in keys and is_unsent(row)]
-        spoken_for = {row.key for row in unsent if row.backfilled_at is not None}
-        releases = {
-            release_at(self._plane, row, row.planned_at).key: row.key for row in unsent
-        }
-        if releases:
-            found = self._plane.timeline.look_up(releases).dispatches
-            spoken_for |= {releases[each.key] for each in found if each.is_open}
-        return keys - spoken_for
 
     def _retry(self) -> bool:
         """Try parked rows again whose time has come.
@@ -364,6 +356,7 @@ class Scan:
             *tally.troubles,
             *self._release(page.dispatches, now, previous),
             *self._follow(page.dispatches, now, previous),
+            *self._watch(page.dispatches, now, previous),
             *self._work_off_all(page.dispatches, now),
             *map(unsent_trouble, filter(is_unsent, page.rows)),
             *map(unreadable_trouble, page.unreadable),
@@ -403,6 +396,16 @@ class Scan:
         )
         self.tally += report.tally
         self._hand_over(report.stuck)
+        return report.troubles
+
+    def _watch(
+        self, dispatches: Sequence[Dispatch], now: datetime, previous: datetime | None
+    ) -> tuple[Trouble, ...]:
+        """Look after leases and dead letters."""
+        place, is_over = self._workplace, self._is_over
+        report = watch(place, dispatches, now, previous=previous, is_over=is_over)
+        self.expired += report.expired
+        self._hand_over(report.untold)
         return report.troubles
 
     def _work_off_all(

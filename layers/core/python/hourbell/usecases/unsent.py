@@ -7,7 +7,7 @@ from hourbell.domain.definition import ScheduleState, Tracking, Version
 from hourbell.domain.occurrence import CancelReason, Occurrence, State
 from hourbell.domain.policies import expires_at
 from hourbell.usecases.ports import Schedules
-from hourbell.usecases.version_reads import stopped_version
+from hourbell.usecases.version_reads import canceled_version, stopped_version
 
 
 def ending(version: Version) -> CancelReason:
@@ -53,6 +53,10 @@ def objection_to_sending(
     if version.holds(row.scheduled_for):
         return None
     asked_at = row.asked_at
+    if row.is_begun:
+        # An edit or a pause does not cut off what a worker has had.
+        canceled = canceled_version(schedules, version, since=asked_at)
+        return None if canceled is None else CancelReason.CANCELED
     if version.effective_to is not None:
         since = asked_at or _unless_certain(row, version)
         stopped = stopped_version(schedules, version, since=since)
@@ -61,6 +65,32 @@ def objection_to_sending(
     # What no rule made need not lie in its version's interval.
     foreign = asked_at is None and not version.owns(row.scheduled_for)
     return ending(version) if foreign else None
+
+
+def objection_to_claiming(
+    schedules: Schedules, row: Occurrence, version: Version
+) -> CancelReason | None:
+    """Return why an occurrence whose message was received must not be worked on.
+
+    A cancel stops it, and so does a change that gave its time to another version. A
+    pause does not: what was sent before it stands, unless the pause took it back.
+
+    Args:
+        schedules: the version log.
+        row: the occurrence.
+        version: its version by a consistent read; it does not hold the row.
+
+    Raises:
+        Transient: the version log did not answer.
+    """
+    if version.ends_at is None:
+        return None
+    if canceled_version(schedules, version, since=row.asked_at) is not None:
+        return CancelReason.CANCELED
+    is_bound = row.asked_at is None and not row.is_begun
+    if is_bound and not version.owns(row.scheduled_for):
+        return ending(version)
+    return None
 
 
 def _unless_certain(row: Occurrence, version: Version) -> datetime | None:

@@ -1,9 +1,10 @@
 """Reading versions so that one that cannot be read hides no other."""
 
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 
-from hourbell.domain.definition import Version, VersionRef
+from hourbell.domain.definition import ScheduleState, Version, VersionRef
 from hourbell.domain.errors import Permanent
 from hourbell.usecases.ports import Schedules
 
@@ -47,6 +48,20 @@ def _one_by_one(
     return found, frozenset(faulty)
 
 
+_STOPS = frozenset({ScheduleState.PAUSED, ScheduleState.CANCELED})
+
+
+def canceled_version(
+    schedules: Schedules, version: Version, *, since: datetime | None = None
+) -> Version | None:
+    """Return the version from this one on that a cancel ended; see `stopped_version`.
+
+    Raises:
+        Transient: the store did not answer.
+    """
+    return _stopped(schedules, version, since, frozenset({ScheduleState.CANCELED}))
+
+
 def stopped_version(
     schedules: Schedules, version: Version, *, since: datetime | None = None
 ) -> Version | None:
@@ -63,8 +78,17 @@ def stopped_version(
     Raises:
         Transient: the store did not answer.
     """
+    return _stopped(schedules, version, since, _STOPS)
+
+
+def _stopped(
+    schedules: Schedules,
+    version: Version,
+    since: datetime | None,
+    kinds: AbstractSet[ScheduleState],
+) -> Version | None:
     for current in _from(schedules, version):
-        if current.is_stopped and _is_since(current, since):
+        if current.ends_as in kinds and _is_since(current, since):
             return current
     return None
 

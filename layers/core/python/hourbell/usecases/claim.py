@@ -1,0 +1,163 @@
+"""Give workers the occurrences that they have messages of, each to one at a time."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from hourbell.domain.definition import VersionRef
+from hourbell.domain.errors import Transient
+from hourbell.usecases.attempts import (
+    let_go,
+)
+from hourbell.usecases.claiming import Plan, Terms, Wish, error, plan_of
+from hourbell.usecases.ports import Write
+from hourbell.usecases.version_reads import read_versions
+from hourbell.usecases.work_values import (
+    Answer,
+    Claimed,
+    ClaimFault,
+    ClaimOrder,
+    SkipReason,
+)
+from hourbell.usecases.workplace import MAX_ROUNDS, Workplace
+
+
+def claim(
+    place: Workplace,
+    tenant_id: str,
+    orders: Sequence[ClaimOrder],
+    *,
+    worker: str,
+    lease_seconds: int,
+) -> list[Claimed]:
+    """Claim occurrences for a worker; answer for each, in order.
+
+    What is free is written in packs: the watch of the lease first, then the row, on
+    the condition that nobody else has claimed it. A row whose lane or place must
+    change with it is written in a transaction. Who lost a race looks again.
+
+    Args:
+        place: the ports.
+        tenant_id: whose worker it is; another tenant's occurrences are not there.
+        orders: of different occurrences.
+        worker: what it calls itself.
+        lease_seconds: how long it has before it must be heard of.
+
+    Raises:
+        InvalidInput: `invalid_occurrence_id`.
+        Transient: nothing could be read; nothing is claimed.
+    """
+    answers: dict[str, Claimed] = {}
+    left = list(orders)
+    for number in range(MAX_ROUNDS):
+        if not left:
+            break
+        try:
+            wishes = _wishes(place, tenant_id, left, answers)
+        except Transient:
+            if not number:
+                raise
+            break
+        terms = Terms(
+            worker,
+            timedelta(seconds=lease_seconds),
+            place.clock.now(),
+            _running_quota(place, tenant_id),
+        )
+        plans = {
+            each.order.occurrence_id: _planned(place, each, terms) for each in wishes
+        }
+        answers |= _carry_out(place, plans, terms.now)
+        left = [each for each in left if each.occurrence_id not in answers]
+    return [
+        answers.get(each.occurrence_id)
+        or error(each.occurrence_id, ClaimFault.UNAVAILABLE)
+        for each in orders
+    ]
+
+
+def _running_quota(place: Workplace, tenant_id: str) -> int | None:
+    tenant = place.directory.tenants([tenant_id]).get(tenant_id)
+    return None if tenant is None else tenant.quotas.running
+
+
+def _wishes(
+    place: Workplace,
+    tenant_id: str,
+    orders: Sequence[ClaimOrder],
+    answers: dict[str, Claimed],
+) -> list[Wish]:
+    """Read what the claims name; answer those for which nothing is there."""
+    rows = place.find(tenant_id, [each.occurrence_id for each in orders])
+    refs = {VersionRef(row.schedule_id, row.version) for row in rows.values()}
+    versions, faulty = read_versions(place.schedules, refs, consistent=True)
+    wishes = []
+    for order in orders:
+        name, row = order.occurrence_id, rows.get(order.occurrence_id)
+        ref = None if row is None else VersionRef(row.schedule_id, row.version)
+        version = None if ref is None else versions.get(ref)
+        if row is not None and version is not None:
+            wishes.append(Wish(order, row, version))
+        elif ref in faulty:
+            answers[name] = error(name, ClaimFault.UNAVAILABLE)
+        else:
+            answers[name] = Claimed(name, Answer.SKIP, SkipReason.EXPIRED)
+    return wishes
+
+
+def _planned(place: Workplace, wish: Wish, terms: Terms) -> Plan:
+    try:
+        return plan_of(place, wish, terms)
+    except Transient:
+        return Plan(error(wish.order.occurrence_id, ClaimFault.UNAVAILABLE))
+
+
+def _carry_out(
+    place: Workplace, plans: Mapping[str, Plan], now: datetime
+) -> dict[str, Claimed]:
+    """Write what was planned; answer for what is certain.
+
+    What is left out was somebody else's, or has no clear answer: it is looked at again.
+    """
+    done = {
+        name: plan.answer
+        for name, plan in plans.items()
+        if plan.change is None and plan.deed is None
+    }
+    packed = {name: plan for name, plan in plans.items() if plan.change is not None}
+    done |= _pack(place, packed)
+    for name, plan in plans.items():
+        if plan.deed is None:
+            continue
+        try:
+            answer = place.ledger.do(plan.deed)
+        except Transient:
+            continue
+        if answer is Write.APPLIED:
+            done[name] = plan.answer
+            if plan.follows is not None:
+                let_go(place, plan.follows, now)
+    return done
+
+
+def _pack(place: Workplace, plans: Mapping[str, Plan]) -> dict[str, Claimed]:
+    """Put the watches, then claim the rows whose watches are there."""
+    watches = {
+        name: plan.watch for name, plan in plans.items() if plan.watch is not None
+    }
+    posted = place.timeline.post(list(watches.values())) if watches else []
+    blind = {
+        name
+        for name, answer in zip(watches, posted, strict=True)
+        if answer is Write.UNKNOWN
+    }
+    changes = {
+        name: plan.change
+        for name, plan in plans.items()
+        if plan.change is not None and name not in blind
+    }
+    moved = place.timeline.move(list(changes.values())) if changes else []
+    return {
+        name: plans[name].answer
+        for name, answer in zip(changes, moved, strict=True)
+        if answer is Write.APPLIED
+    }

@@ -1,0 +1,65 @@
+"""What working on occurrences needs, and how what a worker names is found."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hourbell.domain.occurrence import (
+    Occurrence,
+    RowKey,
+    parse_occurrence_id,
+    row_key,
+)
+from hourbell.domain.shards import ShardMap
+from hourbell.usecases.ports import Clock, Directory, Ids, Schedules, Timeline
+from hourbell.usecases.rate_port import Rates
+from hourbell.usecases.shard_ports import ShardMaps
+from hourbell.usecases.work_ports import Ledger
+
+# How often what others changed meanwhile is looked at anew.
+MAX_ROUNDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """The ports of the worker plane."""
+
+    schedules: Schedules
+    timeline: Timeline
+    ledger: Ledger
+    shards: ShardMaps
+    directory: Directory
+    rates: Rates
+    ids: Ids
+    clock: Clock
+
+    @property
+    def shard_map(self) -> ShardMap:
+        """The shard count of every bucket, as it is known now."""
+        return self.shards.current()
+
+    def key_of(self, occurrence_id: str) -> RowKey:
+        """Return the key under which an occurrence is looked for.
+
+        Raises:
+            InvalidInput: `invalid_occurrence_id`.
+        """
+        schedule_id, version, instant, run = parse_occurrence_id(occurrence_id)
+        shard = self.shard_map.shard_of(schedule_id, instant)
+        return row_key(schedule_id, version, instant, shard, run)
+
+    def find(
+        self, tenant_id: str, occurrence_ids: Iterable[str]
+    ) -> dict[str, Occurrence]:
+        """Return those of the occurrences that are there and the tenant's.
+
+        Raises:
+            InvalidInput: `invalid_occurrence_id`.
+            Transient: the store did not answer.
+        """
+        keys = {each: self.key_of(each) for each in occurrence_ids}
+        rows = self.timeline.read(keys.values()) if keys else {}
+        return {
+            each: row
+            for each, key in keys.items()
+            if (row := rows.get(key)) is not None and row.tenant_id == tenant_id
+        }
