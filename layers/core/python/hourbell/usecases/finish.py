@@ -1,12 +1,12 @@
 """Take in what workers say of their attempts: done, or failed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias
 
-from hourbell.domain.definition import Overlap, Version
+from hourbell.domain.definition import Overlap, Version, VersionRef
 from hourbell.domain.dispatch import DispatchState
 from hourbell.domain.errors import Transient
 from hourbell.domain.occurrence import Occurrence, State
@@ -21,10 +21,29 @@ from hourbell.usecases.attempts import (
     watch_of,
 )
 from hourbell.usecases.ports import Write
+from hourbell.usecases.version_reads import read_versions
 from hourbell.usecases.work_values import Failed, Finished, Held, Outcome
 from hourbell.usecases.workplace import MAX_ROUNDS, Workplace
 
 _End: TypeAlias = Callable[[Occurrence, Version, datetime], Ended]
+
+_COMPLETED = frozenset({State.SUCCEEDED})
+# What was let go already is SCHEDULED or ENQUEUED again.
+_FAILED = frozenset({State.DEAD, State.CANCELED, State.RETRY_WAIT}) | CLAIMABLE
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What a worker says of an attempt.
+
+    Attributes:
+        end: says how it ends.
+        after: in which states it may be if it ended so before.
+    """
+
+    held: Held
+    end: _End
+    after: frozenset[State]
 
 
 def complete_work(
@@ -32,20 +51,32 @@ def complete_work(
 ) -> list[Finished]:
     """Take occurrences for done; answer for each, in order.
 
-    Said again with the same token, it is answered again.
+    What neither a lane nor a place depends on is written in one pack. Said again with
+    the same token, it is answered again.
 
     Raises:
         InvalidInput: `invalid_occurrence_id`.
         Transient: nothing could be read; nothing is written.
     """
     rows = place.find(tenant_id, [each.occurrence_id for each in held])
+    running = [
+        row
+        for each in held
+        if (row := rows.get(each.occurrence_id)) is not None and _has(row, each)
+    ]
+    done = _packed(place, running)
 
     def end(row: Occurrence, version: Version, now: datetime) -> Ended:
         return succeeding(place, row, version, now)
 
-    done = frozenset({State.SUCCEEDED})
     return [
-        _finish(place, tenant_id, each, rows.get(each.occurrence_id), end, done)
+        done.get(each.occurrence_id)
+        or _finish(
+            place,
+            tenant_id,
+            _Said(each, end, _COMPLETED),
+            rows.get(each.occurrence_id),
+        )
         for each in held
     ]
 
@@ -62,84 +93,102 @@ def fail_work(
         Transient: nothing could be read; nothing is written.
     """
     rows = place.find(tenant_id, [each.occurrence_id for each in failed])
-    after = frozenset({State.DEAD, State.CANCELED, State.RETRY_WAIT}) | CLAIMABLE
-    found = []
-    for each in failed:
 
-        def end(
-            row: Occurrence, version: Version, now: datetime, said: Failed = each
-        ) -> Ended:
+    def finished(said: Failed) -> Finished:
+        def end(row: Occurrence, version: Version, now: datetime) -> Ended:
             return failing(place, row, version, said.failure, now)
 
-        held = Held(each.occurrence_id, each.lease_token)
-        row = rows.get(each.occurrence_id)
-        found.append(_finish(place, tenant_id, held, row, end, after))
-    return found
+        held = Held(said.occurrence_id, said.lease_token)
+        row = rows.get(said.occurrence_id)
+        return _finish(place, tenant_id, _Said(held, end, _FAILED), row)
+
+    return [finished(each) for each in failed]
+
+
+def _has(row: Occurrence, held: Held) -> bool:
+    return row.state is State.RUNNING and row.lease_token == held.lease_token
+
+
+def _packed(place: Workplace, rows: Collection[Occurrence]) -> dict[str, Finished]:
+    """Complete those that stand for themselves; leave out what is not certain."""
+    refs = {VersionRef(row.schedule_id, row.version) for row in rows}
+    versions, _ = read_versions(place.schedules, refs, consistent=True)
+    now = place.clock.now()
+    ends = [
+        (row, succeeding(place, row, version, now))
+        for row in rows
+        if (version := versions.get(VersionRef(row.schedule_id, row.version)))
+        is not None
+        and version.definition.overlap is Overlap.ALLOW
+        and row.slot is None
+    ]
+    changes = [change for _, ended in ends for change in ended.deed.changes]
+    moved = place.timeline.move(changes) if changes else []
+    done = [
+        (row, ended)
+        for (row, ended), answer in zip(ends, moved, strict=True)
+        if answer is Write.APPLIED
+    ]
+    _settle(place, [row for row, _ in done], now)
+    return {row.occurrence_id: _told(ended.row, ended.row.state) for row, ended in done}
 
 
 def _finish(
-    place: Workplace,
-    tenant_id: str,
-    held: Held,
-    row: Occurrence | None,
-    end: _End,
-    after: frozenset[State],
+    place: Workplace, tenant_id: str, said: _Said, row: Occurrence | None
 ) -> Finished:
-    """End one attempt; who lost a race looks again.
-
-    Args:
-        place: the ports.
-        tenant_id: whose it is.
-        held: which attempt.
-        row: as it was read.
-        end: says how it ends.
-        after: in which states it may be if it ended so before.
-    """
-    name = held.occurrence_id
+    """End one attempt; who lost a race looks again."""
+    name = said.held.occurrence_id
     try:
         for number in range(MAX_ROUNDS):
             if number:
                 row = place.find(tenant_id, [name]).get(name)
             if row is None:
                 return Finished(name, Outcome.NOT_FOUND)
-            if row.lease_token != held.lease_token:
+            if row.lease_token != said.held.lease_token:
                 return Finished(name, Outcome.LEASE_LOST)
             if row.state is not State.RUNNING:
-                return _said_before(row, after)
+                return _said_before(row, said.after)
             now = place.clock.now()
-            version = version_of(place, row)
-            ended = end(row, version, now)
+            ended = said.end(row, version_of(place, row), now)
             if place.ledger.do(ended.deed) is Write.APPLIED:
-                return _done(place, row, ended, version, now)
+                return _done(place, row, ended, now)
     except Transient:
-        pass
+        # Whether it is done, a repeated call tells.
+        return Finished(name, Outcome.UNAVAILABLE)
     return Finished(name, Outcome.UNAVAILABLE)
 
 
 def _said_before(row: Occurrence, after: frozenset[State]) -> Finished:
     if row.state not in after:
         return Finished(row.occurrence_id, Outcome.LEASE_LOST)
-    # What was let go already is waiting for its retry all the same.
     state = State.RETRY_WAIT if row.state in CLAIMABLE else row.state
     return _told(row, state)
 
 
-def _done(
-    place: Workplace, row: Occurrence, ended: Ended, version: Version, now: datetime
-) -> Finished:
-    """Answer, and do at once what its dispatch rows would see to later."""
+def _done(place: Workplace, row: Occurrence, ended: Ended, now: datetime) -> Finished:
+    """Answer, and do at once what dispatch rows would see to later."""
     if ended.row.state is State.RETRY_WAIT:
         let_go(place, ended.row, now)
-    settled = replace(
-        watch_of(place, row, row.started_at or now),
-        state=DispatchState.DONE,
-        expires_at=expires_at(now),
-    )
-    if version.definition.overlap is Overlap.ALLOW:
-        # Its pass does it otherwise.
-        with suppress(Transient):
-            place.timeline.settle([settled])
+    _settle(place, [row], now)
     return _told(ended.row, ended.row.state)
+
+
+def _settle(place: Workplace, rows: Sequence[Occurrence], now: datetime) -> None:
+    """Settle the watches of attempts that are over, where they are as at the claim.
+
+    What is not settled here, a pass settles when it is due.
+    """
+    watches = [
+        replace(
+            watch_of(place, row, row.started_at or now),
+            state=DispatchState.DONE,
+            expires_at=expires_at(now),
+        )
+        for row in rows
+    ]
+    with suppress(Transient):
+        if watches:
+            place.timeline.settle(watches)
 
 
 def _told(row: Occurrence, state: State) -> Finished:
