@@ -41,10 +41,10 @@ class Model:
             due = history.due(self.now)
             self._judge_due(history, due, rows)
             self._judge_rows(history, due, rows)
-            self._judge_ids(history, rows)
+            self._judge_ids(history, self._first(rows))
             self._judge_end(history, rows)
             self._judge_dispatched(history)
-            Misfires(self.world, history, due, rows).judge()
+            Misfires(self.world, history, due, self._first(rows)).judge()
         self._judge_leftovers()
         self._judge_quota()
         self.world.sharding.judge()
@@ -56,13 +56,21 @@ class Model:
         schedule = history.schedule_id if history else None
         self.log.violate(invariant, self.world.steps, name + text, schedule)
 
+    def _first(self, rows: dict[str, Any]) -> dict[str, Any]:
+        """Return the rows, where a place was taken anew with what expired there.
+
+        A stop that finds a row after weeks puts its gap row where what ran has expired.
+        What was decided and sent before then is judged by the row of then.
+        """
+        return {name: self.store.expired.get(name, row) for name, row in rows.items()}
+
     # --- every due time is accounted for ----------------------------------------
 
     def _judge_due(
         self, history: History, due: dict[datetime, int], rows: dict[str, Any]
     ) -> None:
-        gaps = [row for row in rows.values() if row.decision is not None]
-        gaps = [row for row in gaps if row.occurrence_id not in self.store.expired]
+        first = self._first(rows).values()
+        gaps = [row for row in first if row.decision is not None]
         for time, number in due.items():
             name = f"{history.schedule_id}.v{number}.{spelled(time)}"
             row = rows.get(name)
