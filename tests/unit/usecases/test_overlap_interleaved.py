@@ -1,4 +1,4 @@
-"""Cases 21, 22 and 26: one at a time, decided atomically; late workers change nothing."""
+"""Cases 21, 22, 26: one at a time, decided atomically; late workers change nothing."""
 
 from collections.abc import Callable
 
@@ -124,9 +124,7 @@ def test_whoever_comes_when_the_first_one_ends_runs_or_waits_but_is_not_lost(
     interleave(make, lambda shop: shop.claim(shop.names()[2]), finish, judge)
 
 
-def test_case_26_a_late_worker_changes_nothing_at_any_moment_of_the_next_claim() -> (
-    None
-):
+def test_case_26_a_late_worker_changes_nothing_at_any_moment() -> None:
     late: dict[int, str] = {}
 
     def make() -> Shop:
@@ -160,9 +158,7 @@ def test_case_26_a_late_worker_changes_nothing_at_any_moment_of_the_next_claim()
     )
 
 
-def test_case_26_a_late_heartbeat_at_any_moment_of_the_next_claim_gives_nobody_two() -> (
-    None
-):
+def test_case_26_a_late_heartbeat_at_any_moment_gives_nobody_two() -> None:
     late: dict[int, str] = {}
     beats: list[Outcome] = []
     answers: list[Claimed] = []
