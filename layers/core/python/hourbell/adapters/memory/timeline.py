@@ -3,14 +3,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from hourbell.adapters.memory.moves import is_allowed, make
 from hourbell.adapters.memory.store import MemoryStore
 from hourbell.domain.dispatch import Dispatch, DispatchState
-from hourbell.domain.occurrence import (
-    TRANSITIONS,
-    Occurrence,
-    RowKey,
-    partition_of,
-)
+from hourbell.domain.occurrence import Occurrence, RowKey, partition_of
 from hourbell.usecases.ports import Change, Page, Write
 
 
@@ -119,12 +115,9 @@ class MemoryTimeline:
         return Write.APPLIED
 
     def _apply(self, change: Change) -> Write:
-        stored = self._store.row(change.row.key)
-        move = TRANSITIONS[change.transition]
-        if stored is None or stored.state not in move.sources:
+        if not is_allowed(self._store, change):
             return Write.LOST
-        written = {name: getattr(change.row, name) for name in move.writes}
-        self._store.put_row(replace(stored, state=move.target, **written))
+        make(self._store, change)
         return Write.APPLIED
 
 
