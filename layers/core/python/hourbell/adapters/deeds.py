@@ -1,5 +1,6 @@
 """What implementations of the `Ledger` port have in common."""
 
+from hourbell.adapters.letters import letter_key
 from hourbell.usecases.work_ports import Deed
 
 
@@ -14,7 +15,7 @@ def reject_repeats(deed: Deed) -> None:
     rows += [dispatch.key for dispatch in deed.dispatches]
     items = [(each.key, each.number) for each in deed.attempts]
     letters = [*deed.letters, *deed.forgets]
-    deaths = [(each.died_at, each.occurrence_id, each.attempt) for each in letters]
+    deaths = [(each.tenant_id, letter_key(each)) for each in letters]
     for keys in (rows, items, deaths):
         if len(set(keys)) != len(keys):
             raise ValueError("a deed names a key twice")
