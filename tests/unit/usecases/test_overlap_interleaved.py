@@ -1,6 +1,7 @@
 """Cases 21, 22, 26: one at a time, decided atomically; late workers change nothing."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hourbell.domain.definition import Overlap, Quotas
@@ -25,7 +26,7 @@ def interleave(
     for after in (False, True):
         for nth in range(1, 100):
             shop = make()
-            moment = Moment(nth, after, lambda shop=shop: theirs(shop))  # type: ignore[misc]
+            moment = Moment(nth, after, partial(_act, theirs, shop))
             for port in PORTS:
                 setattr(shop.world, port, moment.wrap(getattr(shop.world, port)))
             mine(shop)
@@ -34,6 +35,10 @@ def interleave(
             judge(shop)
         else:
             raise AssertionError("the call never ends")
+
+
+def _act(action: Callable[[Shop], object], shop: Shop) -> None:
+    action(shop)
 
 
 def states(shop: Shop, state: State) -> int:
