@@ -25,7 +25,6 @@ from hourbell.api.routers import ROUTERS
 logger = Logger()
 metrics = Metrics()
 front = Front(ROUTERS, lambda: bootstrap.api_ports())  # noqa: PLW0108 - tests replace it
-app = front.app
 
 
 @logger.inject_lambda_context(clear_state=True)

@@ -211,7 +211,7 @@ SINGLE_FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {
     "no key": ({"tags": {"": "b"}}, "tags.", "too_long"),
     "aws tag": ({"tags": {"AWS:x": "b"}}, "tags.AWS:x", "reserved"),
     "many tags": ({"tags": {f"k{n}": "" for n in range(51)}}, "tags", "too_long"),
-    "tracking": ({"tracking": "TRACKED"}, "tracking", "tracking_unsupported"),
+    "tracking": ({"tracking": "tracked"}, "tracking", "unsupported_value"),
     "no tracking": ({"tracking": "MAYBE"}, "tracking", "unsupported_value"),
     "window": (
         {"flexible_window_seconds": 86_401},

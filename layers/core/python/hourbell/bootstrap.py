@@ -217,11 +217,8 @@ def materializer_ports() -> "Scanner":
     """
     from hourbell.adapters import sqs
     from hourbell.adapters.dynamodb.groups import DynamoShardGroups
-    from hourbell.adapters.dynamodb.ledger import DynamoLedger
     from hourbell.adapters.dynamodb.parking import DynamoParking
-    from hourbell.adapters.ids import SecretIds
     from hourbell.usecases.scan import Scanner
-    from hourbell.usecases.workplace import Workplace
 
     settings, sweep_url, work_url = read(
         lambda environment: (
@@ -239,7 +236,7 @@ def materializer_ports() -> "Scanner":
         sweep_queue=sqs.SqsSweepQueue(client, sweep_url),
         work_queue=sqs.SqsWorkQueue(client, work_url),
         clock=clock,
-        workplace=Workplace.of(plane, DynamoLedger(database), SecretIds(), clock),
+        workplace=_workplace(database, plane, clock),
     )
 
 
@@ -347,16 +344,7 @@ def _workplace(database: "Database", plane: "Plane", clock: "Clock") -> "Workpla
     from hourbell.adapters.ids import SecretIds
     from hourbell.usecases.workplace import Workplace
 
-    return Workplace(
-        plane.schedules,
-        plane.timeline,
-        DynamoLedger(database),
-        plane.shards,
-        plane.directory,
-        plane.rates,
-        SecretIds(),
-        clock,
-    )
+    return Workplace.of(plane, DynamoLedger(database), SecretIds(), clock)
 
 
 def _shards(settings: Settings, database: "Database", clock: "Clock") -> "ShardMaps":

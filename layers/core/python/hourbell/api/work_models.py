@@ -41,7 +41,7 @@ from hourbell.usecases.work_values import Answer as ClaimAnswer
 MAX_WORKER: Final = 128
 MAX_KIND: Final = 128
 MAX_RETRY_AFTER_SECONDS: Final = 86_400
-TOKEN_FORM: Final = "^[A-Za-z0-9_-]+$"
+LEASE_FORM: Final = "^[A-Za-z0-9_-]+$"
 OCCURRENCE_ID: Final = (
     r"^sch[0-9a-z]{26}\.v[1-9][0-9]{0,9}\.[0-9]{8}T[0-9]{6}Z(\.r[0-9a-f]{16})?$"
 )
@@ -58,7 +58,7 @@ T = TypeVar("T", bound="ClaimItem | HeldItem")
 
 
 def _token(value: str) -> str:
-    if re.fullmatch(TOKEN_FORM, value, re.ASCII):
+    if re.fullmatch(LEASE_FORM, value, re.ASCII):
         return value
     message = "Allowed are letters, digits, - and _ (ASCII)."
     raise carried(Finding("", "invalid_characters", message))
@@ -90,7 +90,7 @@ OccurrenceId = Annotated[
 ]
 LeaseToken = Annotated[
     str,
-    Field(min_length=16, max_length=64, json_schema_extra={"pattern": TOKEN_FORM}),
+    Field(min_length=16, max_length=64, json_schema_extra={"pattern": LEASE_FORM}),
     AfterValidator(_token),
 ]
 LeaseSeconds = Annotated[
