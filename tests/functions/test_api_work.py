@@ -166,7 +166,7 @@ def test_what_nobody_tries_again_is_dead_and_says_why(
 
 LONG = "m" * 1_025
 ANY = NOBODYS.replace("120100Z", "120200Z")
-SOON = {"retry_after_seconds": 3}
+SOON: dict[str, Any] = {"retry_after_seconds": 3}
 FAULTS: dict[str, tuple[str, Callable[[], object], str, str]] = {
     "no items": ("claim", lambda: items(worker="w"), "items", "too_short"),
     "many items": (
