@@ -23,7 +23,7 @@ DYNAMODB = {
         },
         {
             *("BatchGetItem", "PartiQLInsert", "PartiQLUpdate", "PutItem"),
-            *("ConditionCheckItem", "UpdateItem"),
+            *("ConditionCheckItem", "Query", "UpdateItem"),
         },
         {"BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"},
     ),
@@ -45,6 +45,14 @@ DYNAMODB = {
     ),
     "relay": ({"BatchGetItem"}, {"BatchGetItem", "PartiQLUpdate"}, set()),
     "tick": (set(), set(), {"GetItem", "PutItem"}),
+    "workers": (
+        {"BatchGetItem", "GetItem"},
+        {
+            *("BatchGetItem", "PartiQLInsert", "PartiQLUpdate", "PutItem"),
+            *("ConditionCheckItem", "UpdateItem"),
+        },
+        {"BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"},
+    ),
 }
 SENDS = {
     "api": {"jobs"},
@@ -60,6 +68,7 @@ SENDS = {
         ),
     },
     "tick": {"work", "tick-dlq"},
+    "workers": set(),
 }
 RECEIVES: dict[str, set[str]] = {
     "api": set(),
@@ -67,6 +76,7 @@ RECEIVES: dict[str, set[str]] = {
     "materializer": {"work"},
     "relay": {"sweep"},
     "tick": set(),
+    "workers": set(),
 }
 
 
@@ -190,7 +200,7 @@ def test_with_a_customers_key_only_functions_with_tables_use_it(
         for name in DYNAMODB
         if f"{key.logical_id}.Arn" in allowed(large_assembly, name, "kms:Decrypt")
     }
-    assert users == {"api", "jobs", "materializer", "relay", "tick"}
+    assert users == {"api", "jobs", "materializer", "relay", "tick", "workers"}
 
 
 def test_roles_are_assumed_by_lambda_only(assembly: Assembly) -> None:
@@ -199,7 +209,7 @@ def test_roles_are_assumed_by_lambda_only(assembly: Assembly) -> None:
         for role in assembly.of_type("AWS::IAM::Role")
         if role.logical_id != api_log_role(assembly)
     ]
-    assert len(roles) == 5
+    assert len(roles) == 6
     for (statement,) in roles:
         assert statement["Principal"] == {"Service": "lambda.amazonaws.com"}
 

@@ -18,13 +18,14 @@ from tests.infrastructure.templates import Assembly, Resource
 pytestmark = pytest.mark.xdist_group("infrastructure")
 
 MAPPING = "AWS::Lambda::EventSourceMapping"
-FUNCTIONS = ["api", "jobs", "materializer", "relay", "tick"]
+FUNCTIONS = ["api", "jobs", "materializer", "relay", "tick", "workers"]
 PORTS: dict[str, Callable[[], object]] = {
     "api": bootstrap.api_ports,
     "jobs": bootstrap.job_ports,
     "materializer": bootstrap.materializer_ports,
     "relay": bootstrap.relay_ports,
     "tick": bootstrap.tick_ports,
+    "workers": bootstrap.worker_ports,
 }
 ROW = Occurrence(
     schedule_id="sch00000000000000000000000001",

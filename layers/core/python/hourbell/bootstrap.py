@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from hourbell.usecases.scan import Scanner
     from hourbell.usecases.shard_ports import EpochBook, ShardMaps
     from hourbell.usecases.tenants import Registrar
+    from hourbell.usecases.workplace import Workplace
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +56,35 @@ class ApiPorts:
     office: "Office"
     mover: "Mover"
     yard: "Yard"
+    workplace: "Workplace"
     clock: "Clock"
 
     @property
     def operators(self) -> frozenset[str]:
         """Normalized principals of the platform role."""
         return self.registrar.operators
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPorts:
+    """What the routes of workers need.
+
+    Attributes:
+        operators: normalized principals of the platform role, which is no worker.
+    """
+
+    workplace: "Workplace"
+    operators: frozenset[str]
+
+    @property
+    def directory(self) -> "Directory":
+        """Where callers are registered."""
+        return self.workplace.directory
+
+    @property
+    def clock(self) -> "Clock":
+        """Whose reading a whole request goes by."""
+        return self.workplace.clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +164,24 @@ def api_ports() -> ApiPorts:
         office=Office(DynamoJobs(database), sqs.SqsJobQueue(None, jobs_url)),
         mover=_mover(settings, database, clock, jobs_url),
         yard=Yard(DynamoParking(database), plane),
+        workplace=_workplace(database, plane, clock),
         clock=clock,
     )
+
+
+@cache
+def worker_ports() -> WorkerPorts:
+    """Make the ports of the workers' routes.
+
+    Raises:
+        SettingsError: the environment lacks something.
+    """
+    settings, operators = read(
+        lambda environment: (read_settings(environment), read_operators(environment))
+    )
+    database, clock = _database(settings), _clock()
+    plane = _plane(settings, database, clock)
+    return WorkerPorts(_workplace(database, plane, clock), operators)
 
 
 @cache
@@ -177,11 +217,8 @@ def materializer_ports() -> "Scanner":
     """
     from hourbell.adapters import sqs
     from hourbell.adapters.dynamodb.groups import DynamoShardGroups
-    from hourbell.adapters.dynamodb.ledger import DynamoLedger
     from hourbell.adapters.dynamodb.parking import DynamoParking
-    from hourbell.adapters.ids import SecretIds
     from hourbell.usecases.scan import Scanner
-    from hourbell.usecases.workplace import Workplace
 
     settings, sweep_url, work_url = read(
         lambda environment: (
@@ -199,7 +236,7 @@ def materializer_ports() -> "Scanner":
         sweep_queue=sqs.SqsSweepQueue(client, sweep_url),
         work_queue=sqs.SqsWorkQueue(client, work_url),
         clock=clock,
-        workplace=Workplace.of(plane, DynamoLedger(database), SecretIds(), clock),
+        workplace=_workplace(database, plane, clock),
     )
 
 
@@ -300,6 +337,14 @@ def _plane(settings: Settings, database: "Database", clock: "Clock") -> "Plane":
         loads=DynamoLoads(database),
         rates=DynamoRates(database),
     )
+
+
+def _workplace(database: "Database", plane: "Plane", clock: "Clock") -> "Workplace":
+    from hourbell.adapters.dynamodb.ledger import DynamoLedger
+    from hourbell.adapters.ids import SecretIds
+    from hourbell.usecases.workplace import Workplace
+
+    return Workplace.of(plane, DynamoLedger(database), SecretIds(), clock)
 
 
 def _shards(settings: Settings, database: "Database", clock: "Clock") -> "ShardMaps":
