@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from hourbell.domain.definition import Version
 from hourbell.domain.instants import format_instant
@@ -17,20 +19,28 @@ _ATTEMPT = 1
 _ESCAPES = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
 
 
-def encode(row: Occurrence, version: Version, send: int) -> str:
+def encode(
+    row: Occurrence,
+    version: Version,
+    send: int,
+    event_type: str = EVENT_TYPE,
+    more: Mapping[str, object] = MappingProxyType({}),
+) -> str:
     """Return the message of one send of an occurrence.
 
     Args:
         row: the occurrence, SCHEDULED.
         version: the version that it belongs to; the payload comes from it.
         send: 1 for the first send, growing with every acknowledged one.
+        event_type: of another event about the occurrence.
+        more: members that such an event has in `data` besides.
 
     Returns:
         compact JSON; all members but `traceparent` are CloudEvents 1.0's own, and
         `data` holds handler, schedule_id, version, tenant, available_at, send,
         misfire and payload, in which the tokens of `template` are filled in.
     """
-    data = {
+    data: dict[str, object] = {
         "handler": version.definition.handler,
         "schedule_id": row.schedule_id,
         "version": row.version,
@@ -39,9 +49,10 @@ def encode(row: Occurrence, version: Version, send: int) -> str:
         "send": send,
         "misfire": row.misfire,
     }
+    data |= more
     event = {
         "specversion": "1.0",
-        "type": EVENT_TYPE,
+        "type": event_type,
         "source": f"/hourbell/schedules/{row.schedule_id}",
         "id": row.occurrence_id,
         "time": format_instant(row.scheduled_for),

@@ -195,6 +195,7 @@ class HandlerItem(_Control):
     routing = EnumAttribute(Routing)
     state = EnumAttribute(HandlerState, null=True)
     queue_arn = UnicodeAttribute(null=True)
+    dead_letter_queue_arn = UnicodeAttribute(null=True)
     dispatch_rate = IntegerAttribute(null=True)
     description = UnicodeAttribute(null=True)
     revision = IntegerAttribute(null=True)
