@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from hourbell.adapters.dynamodb import (
     Database,
     DynamoDirectory,
+    DynamoLedger,
     DynamoLoads,
     DynamoParking,
     DynamoRates,
@@ -25,6 +26,7 @@ from hourbell.adapters.dynamodb import connect as connect_database
 from hourbell.adapters.dynamodb.packed import RowWriter
 from hourbell.adapters.dynamodb.row_items import decode_occurrence
 from hourbell.adapters.dynamodb.tables import create_tables
+from hourbell.adapters.ids import SecretIds
 from hourbell.adapters.memory import FixedClock, SeededIds
 from hourbell.adapters.metering import CapacityMeter
 from hourbell.adapters.sqs import (
@@ -46,6 +48,7 @@ from hourbell.usecases.materialize import Plane
 from hourbell.usecases.relay import Outbox, relay_rows
 from hourbell.usecases.scan import Scanner, run_pass
 from hourbell.usecases.tick import tick
+from hourbell.usecases.workplace import Workplace
 
 from loadtest.bench._sizes import BatchReads, largest_item_bytes
 
@@ -139,6 +142,7 @@ class World:
         self._groups = DynamoShardGroups(database)
         self._shard_map = ShardMap.constant(shards, groups)
         self._parking = DynamoParking(database)
+        self._ledger = DynamoLedger(database)
         self._plane = Plane(
             self._schedules,
             self._timeline,
@@ -216,6 +220,7 @@ class World:
             self._sweep_queue,
             self._work_queue,
             self._clock,
+            Workplace.of(self._plane, self._ledger, SecretIds(), self._clock),
         )
         self._outbox = Outbox(
             self._schedules,

@@ -26,6 +26,7 @@ from typing import Any
 
 from hourbell.adapters.memory import (
     MemoryDirectory,
+    MemoryLedger,
     MemoryLoads,
     MemoryParking,
     MemoryRates,
@@ -47,6 +48,7 @@ from hourbell.usecases.identify import Caller
 from hourbell.usecases.materialize import Plane
 from hourbell.usecases.ports import GroupWork
 from hourbell.usecases.scan import PassReport, Scanner, run_pass
+from hourbell.usecases.workplace import Workplace
 
 START = datetime(2040, 1, 2, 0, 0, 30, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -127,6 +129,7 @@ class World:
             MemorySweepQueue(),
             MemoryWorkQueue(),
             self.clock,
+            Workplace.of(self.plane, MemoryLedger(self.store), SeededIds(), self.clock),
         )
         work = GroupWork(group, now)
         report = run_pass(scanner, work, holder="bench", deadline=now + BUDGET)

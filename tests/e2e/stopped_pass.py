@@ -15,6 +15,7 @@ from hourbell.adapters.clock import SystemClock
 from hourbell.adapters.dynamodb import (
     Database,
     DynamoDirectory,
+    DynamoLedger,
     DynamoLoads,
     DynamoParking,
     DynamoRates,
@@ -24,6 +25,7 @@ from hourbell.adapters.dynamodb import (
     TableNames,
     connect,
 )
+from hourbell.adapters.ids import SecretIds
 from hourbell.adapters.memory import MemorySweepQueue, MemoryWorkQueue
 from hourbell.domain.occurrence import Occurrence
 from hourbell.domain.shards import ShardMap
@@ -31,6 +33,7 @@ from hourbell.usecases import scan
 from hourbell.usecases.materialize import Plane
 from hourbell.usecases.ports import GroupWork, Write
 from hourbell.usecases.scan import Scanner, run_pass
+from hourbell.usecases.workplace import Workplace
 
 from tests.conformance.engine import engine_session
 
@@ -73,6 +76,7 @@ def scanner_on(database: Database) -> Scanner:
         MemorySweepQueue(),
         MemoryWorkQueue(),
         clock,
+        Workplace.of(plane, DynamoLedger(database), SecretIds(), clock),
     )
 
 

@@ -14,6 +14,7 @@ from hourbell.adapters.dynamodb import (
     Database,
     DynamoDirectory,
     DynamoJobs,
+    DynamoLedger,
     DynamoLoads,
     DynamoParking,
     DynamoRates,
@@ -179,6 +180,7 @@ class EngineWorld(CrashWorld):
         self.parking = DynamoParking(database)
         self.loads = DynamoLoads(database)
         self.places = DynamoRates(database)
+        self.ledger = DynamoLedger(database)
         self.jobs, self.job_queue = DynamoJobs(database), MemoryJobQueue()
         self.queues = SqsDeliveryQueues(engine.sqs, engine.urls)
         sweep = SqsSweepQueue(engine.sqs, engine.sweep)

@@ -10,6 +10,7 @@ from hourbell.usecases.job_items import Bench
 from hourbell.usecases.materialize import Plane
 from hourbell.usecases.relay import Outbox
 from hourbell.usecases.scan import Scanner
+from hourbell.usecases.workplace import Workplace
 
 from tests.simulation.faults import Crash, Port
 
@@ -72,6 +73,7 @@ class Process:
         self.parking = Port(self, "parking", world.parking)
         self.loads = Port(self, "loads", world.loads)
         self.rates = Port(self, "rates", world.places)
+        self.ledger = Port(self, "ledger", world.ledger)
         self.queues = Port(self, "queues", world.queues)
         self.work_queue = Port(self, "work_queue", world.work_queue)
         self.jobs = Port(self, "jobs", world.jobs)
@@ -116,7 +118,12 @@ class Process:
             self.sweep_queue,
             self.work_queue,
             self.clock,
+            self.workplace,
         )
+
+    @property
+    def workplace(self) -> Workplace:
+        return Workplace.of(self.plane, self.ledger, self.world.ids, self.clock)
 
     @property
     def changes(self) -> Changes:

@@ -12,6 +12,7 @@ from hourbell.adapters.memory import (
     MemoryDirectory,
     MemoryJobQueue,
     MemoryJobs,
+    MemoryLedger,
     MemoryLoads,
     MemoryParking,
     MemoryRates,
@@ -156,6 +157,7 @@ class World:
         self.parking: Any = MemoryParking(self.store)
         self.loads: Any = MemoryLoads(self.store)
         self.places: Any = MemoryRates(self.store)
+        self.ledger: Any = MemoryLedger(self.store)
         self.work_queue: Any = MemoryWorkQueue()
         self.jobs: Any = MemoryJobs(self.store)
         self.job_queue: Any = MemoryJobQueue()

@@ -15,6 +15,7 @@ from hourbell.usecases.ports import GroupWork
 from hourbell.usecases.relay import Outbox, relay_keys, relay_rows
 from hourbell.usecases.scan import Scanner, run_pass
 from hourbell.usecases.tally import Tally
+from hourbell.usecases.workplace import Workplace
 
 from tests.unit.usecases.deferring import (
     DAY,
@@ -187,6 +188,7 @@ class Life:
             self.wrapped(world.sweep_queue),
             world.work_queue,
             world.clock,
+            Workplace.of(plane, self.wrapped(world.ledger), world.ids, world.clock),
         )
         for group in range(world.shard_map.groups):
             work = GroupWork(group, world.clock.now())

@@ -10,6 +10,7 @@ from hourbell.adapters.memory import (
     MemoryDirectory,
     MemoryJobQueue,
     MemoryJobs,
+    MemoryLedger,
     MemoryLoads,
     MemoryParking,
     MemoryRates,
@@ -46,6 +47,7 @@ from hourbell.usecases.ports import Creation, GroupWork
 from hourbell.usecases.relay import Outbox, RelayReport, relay_keys, relay_rows
 from hourbell.usecases.run_job import Workshop
 from hourbell.usecases.scan import PassReport, Scanner, run_pass
+from hourbell.usecases.workplace import Workplace
 
 START = datetime(2026, 3, 9, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -66,6 +68,7 @@ class World:
     def __post_init__(self) -> None:
         self.schedules = MemorySchedules(self.store)
         self.timeline = MemoryTimeline(self.store)
+        self.ledger = MemoryLedger(self.store)
         self.directory = MemoryDirectory(self.store)
         self.groups = MemoryShardGroups(self.store)
         self.parking = MemoryParking(self.store)
@@ -120,7 +123,12 @@ class World:
             self.sweep_queue,
             self.work_queue,
             self.clock,
+            self.workplace,
         )
+
+    @property
+    def workplace(self) -> Workplace:
+        return Workplace.of(self.plane, self.ledger, self.ids, self.clock)
 
     @property
     def outbox(self) -> Outbox:

@@ -177,8 +177,11 @@ def materializer_ports() -> "Scanner":
     """
     from hourbell.adapters import sqs
     from hourbell.adapters.dynamodb.groups import DynamoShardGroups
+    from hourbell.adapters.dynamodb.ledger import DynamoLedger
     from hourbell.adapters.dynamodb.parking import DynamoParking
+    from hourbell.adapters.ids import SecretIds
     from hourbell.usecases.scan import Scanner
+    from hourbell.usecases.workplace import Workplace
 
     settings, sweep_url, work_url = read(
         lambda environment: (
@@ -188,13 +191,15 @@ def materializer_ports() -> "Scanner":
         )
     )
     database, client, clock = _database(settings), sqs.connect(), _clock()
+    plane = _plane(settings, database, clock)
     return Scanner(
-        plane=_plane(settings, database, clock),
+        plane=plane,
         groups=DynamoShardGroups(database),
         parking=DynamoParking(database),
         sweep_queue=sqs.SqsSweepQueue(client, sweep_url),
         work_queue=sqs.SqsWorkQueue(client, work_url),
         clock=clock,
+        workplace=Workplace.of(plane, DynamoLedger(database), SecretIds(), clock),
     )
 
 

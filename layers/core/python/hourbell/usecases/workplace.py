@@ -10,6 +10,7 @@ from hourbell.domain.occurrence import (
     row_key,
 )
 from hourbell.domain.shards import ShardMap
+from hourbell.usecases.materialize import Plane
 from hourbell.usecases.ports import Clock, Directory, Ids, Schedules, Timeline
 from hourbell.usecases.rate_port import Rates
 from hourbell.usecases.shard_ports import ShardMaps
@@ -31,6 +32,20 @@ class Workplace:
     rates: Rates
     ids: Ids
     clock: Clock
+
+    @classmethod
+    def of(cls, plane: Plane, ledger: Ledger, ids: Ids, clock: Clock) -> "Workplace":
+        """Return the worker plane of the same tables as materializing."""
+        return cls(
+            plane.schedules,
+            plane.timeline,
+            ledger,
+            plane.shards,
+            plane.directory,
+            plane.rates,
+            ids,
+            clock,
+        )
 
     @property
     def shard_map(self) -> ShardMap:

@@ -8,6 +8,7 @@ from hourbell.adapters.dynamodb.directory import DynamoDirectory
 from hourbell.adapters.dynamodb.groups import DynamoShardGroups
 from hourbell.adapters.dynamodb.jobs import DynamoJobs
 from hourbell.adapters.dynamodb.layout import TableNames
+from hourbell.adapters.dynamodb.ledger import DynamoLedger
 from hourbell.adapters.dynamodb.loads import DynamoLoads
 from hourbell.adapters.dynamodb.parking import DynamoParking
 from hourbell.adapters.dynamodb.rates import DynamoRates
@@ -18,6 +19,7 @@ __all__ = [
     "Database",
     "DynamoDirectory",
     "DynamoJobs",
+    "DynamoLedger",
     "DynamoLoads",
     "DynamoParking",
     "DynamoRates",

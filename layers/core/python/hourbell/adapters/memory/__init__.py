@@ -9,6 +9,7 @@ from hourbell.adapters.memory.directory import MemoryDirectory
 from hourbell.adapters.memory.groups import MemoryShardGroups
 from hourbell.adapters.memory.ids import SeededIds
 from hourbell.adapters.memory.jobs import MemoryJobs
+from hourbell.adapters.memory.ledger import MemoryLedger
 from hourbell.adapters.memory.loads import MemoryLoads
 from hourbell.adapters.memory.parking import MemoryParking
 from hourbell.adapters.memory.queues import (
@@ -30,6 +31,7 @@ __all__ = [
     "MemoryDirectory",
     "MemoryJobQueue",
     "MemoryJobs",
+    "MemoryLedger",
     "MemoryLoads",
     "MemoryParking",
     "MemoryRates",

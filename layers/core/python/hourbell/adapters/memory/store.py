@@ -9,6 +9,7 @@ from hourbell.domain.dispatch import Dispatch
 from hourbell.domain.job import Job, Result
 from hourbell.domain.occurrence import Occurrence, RowKey
 from hourbell.domain.parking import ParkedRow
+from hourbell.domain.work import Attempt, DeadLetter, OverlapLane, Slot
 from hourbell.usecases.job_ports import JobItem
 from hourbell.usecases.ports import Backfill, Lease, Run
 from hourbell.usecases.shard_ports import Epochs
@@ -32,6 +33,10 @@ class MemoryStore:
         taken: (name of a rate, minute) -> by slot, how many places are taken.
         jobs: by job_id, and likewise their items and results.
         epochs: the list of shard counts, once it is stored.
+        attempts: by the key of the occurrence, and by number.
+        lanes: by schedule_id.
+        slots: (tenant_id, number) -> who takes it.
+        letters: (died_at, occurrence_id, attempt) -> dead letter.
         loads: UTC minute -> how many occurrences were counted on it.
         stream: the new image of every write of an occurrence, oldest first.
     """
@@ -55,6 +60,10 @@ class MemoryStore:
     job_items: dict[str, tuple[JobItem, ...]] = field(default_factory=dict)
     job_results: dict[str, list[Result]] = field(default_factory=dict)
     epochs: Epochs | None = None
+    attempts: dict[RowKey, dict[int, Attempt]] = field(default_factory=dict)
+    lanes: dict[str, OverlapLane] = field(default_factory=dict)
+    slots: dict[tuple[str, int], Slot] = field(default_factory=dict)
+    letters: dict[tuple[str, str, int], DeadLetter] = field(default_factory=dict)
     loads: Counter[datetime] = field(default_factory=Counter)
 
     def row(self, key: RowKey) -> Occurrence | None:
