@@ -76,7 +76,7 @@ class RelayReport:
     canceled: int = 0
     refused: int = 0
     repeated: int = 0
-    letters: LetterReport = LetterReport()
+    letters: LetterReport = field(default_factory=LetterReport)
 
     def and_letters(self, letters: LetterReport) -> "RelayReport":
         """Return it together with what became of dead letters."""

@@ -304,6 +304,8 @@ class JobItem(_Control):
     walk_after = UnicodeAttribute(null=True)
     walk_finished = FlagAttribute(null=True)
     walk_rest: JSONAttribute = JSONAttribute(null=True)
+    walk_letters: JSONAttribute = JSONAttribute(null=True)
+    walk_next_at = InstantAttribute(null=True)
     step = IntegerAttribute()
     expires_at = ExpiryAttribute()
 
