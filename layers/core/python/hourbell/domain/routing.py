@@ -36,10 +36,9 @@ def dead_letter_key(tier: Tier, handler: Handler) -> str | None:
 
 
 def dead_letters_beside(dlq_arn: str) -> str:
-    """Return the ARN of the dead-letter queue for what a lane's DLQ gave up.
+    """Return the ARN of the dead-letter queue beside a DLQ of delivery queues.
 
     Args:
-        dlq_arn: of the DLQ of a lane queue of ours: `...-<lane>-dlq`.
+        dlq_arn: of the DLQ of a tier's or a tenant's lanes: `...-dlq`.
     """
-    base, _, _ = dlq_arn.removesuffix("-dlq").rpartition("-")
-    return f"{base}-{DEAD_LETTERS}"
+    return f"{dlq_arn.removesuffix('-dlq')}-{DEAD_LETTERS}"
