@@ -7,10 +7,11 @@ pass per shard group, and the relay of what the table's stream brings.
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
+from hourbell.adapters.chunks import chunks
 from hourbell.adapters.dynamodb import (
     Database,
     DynamoDirectory,
@@ -36,18 +37,21 @@ from hourbell.adapters.sqs import (
     decode_work,
 )
 from hourbell.adapters.sqs import connect as connect_sqs
-from hourbell.domain.definition import Handler, Tenant, Tier
+from hourbell.domain.definition import Handler, Overlap, Tenant, Tier, Tracking
 from hourbell.domain.instants import floor_minute
 from hourbell.domain.occurrence import Lane, Occurrence, State
 from hourbell.domain.policies import WATERMARK_LAG
 from hourbell.domain.schedule import Timing
 from hourbell.domain.shards import ShardMap
+from hourbell.usecases.claim import claim
 from hourbell.usecases.create_schedule import NewSchedule, Registry, create_schedule
+from hourbell.usecases.finish import complete_work
 from hourbell.usecases.identify import admit_tenant, identify
 from hourbell.usecases.materialize import Plane
 from hourbell.usecases.relay import Outbox, relay_rows
 from hourbell.usecases.scan import Scanner, run_pass
 from hourbell.usecases.tick import tick
+from hourbell.usecases.work_values import MAX_ITEMS, ClaimOrder, Held, Outcome
 from hourbell.usecases.workplace import Workplace
 
 from loadtest.bench._sizes import BatchReads, largest_item_bytes
@@ -119,6 +123,7 @@ class World:
         *,
         shards: int = SHARDS,
         groups: int = GROUPS,
+        overlap: Overlap | None = None,
     ) -> None:
         """Create tables and queues.
 
@@ -128,7 +133,12 @@ class World:
             writer: how rows are written; packed when None.
             shards: into how many the timeline is divided.
             groups: how many passes share them.
+            overlap: of TRACKED schedules, whose occurrences a worker claims and
+                completes; None: they are UNTRACKED.
         """
+        self._overlap = overlap
+        self._owners: dict[str, str] = {}
+        self._sent: list[tuple[datetime, str]] = []
         self._prefix = prefix
         self._meter = CapacityMeter()
         self._clock = FixedClock(START)
@@ -172,10 +182,18 @@ class World:
                 arn = f"{USER}-{number % len(Tier)}"
                 caller = admit_tenant(identify(self._directory, arn))
                 timing = Timing("* * * * *", "America/New_York")
-                request = NewSchedule(f"bench-{number}", timing, "send", "0" * 64)
-                create_schedule(registry, caller, request, self._clock.now())
+                request = self._request(f"bench-{number}", timing)
+                created = create_schedule(registry, caller, request, self._clock.now())
+                schedule_id = created.schedule.schedule_id
+                self._owners[schedule_id] = caller.tenant.tenant_id
             self._relay()
         return usage
+
+    def _request(self, name: str, timing: Timing) -> NewSchedule:
+        request = NewSchedule(name, timing, "send", "0" * 64)
+        if self._overlap is None:
+            return request
+        return replace(request, tracking=Tracking.TRACKED, overlap=self._overlap)
 
     def begin(self) -> None:
         """Have every group scanned from now on, though nothing was ever created."""
@@ -184,7 +202,10 @@ class World:
 
     def run(self, minutes: int) -> Minutes:
         """Go on by some minutes; return what was done and what it cost."""
-        done = Minutes(phases={"tick": Usage(), "pass": Usage(), "relay": Usage()})
+        phases = {"tick": Usage(), "pass": Usage(), "relay": Usage()}
+        if self._overlap is not None:
+            phases |= {"claim": Usage(), "complete": Usage()}
+        done = Minutes(phases=phases)
         for _ in range(minutes):
             self._clock.advance(MINUTE)
             with self._measured(done.phases["tick"]):
@@ -193,7 +214,36 @@ class World:
                 self._scan()
             with self._measured(done.phases["relay"]):
                 done.delivered += self._relay()
+            if self._overlap is not None:
+                self._work(done)
         return done
+
+    def _work(self, done: Minutes) -> None:
+        """Claim what is due, in receives of ten, and complete it.
+
+        Raises:
+            RuntimeError: a claim or a complete was not answered as it must be.
+        """
+        now, place = self._clock.now(), self._scanner.workplace
+        due = sorted(sent for sent in self._sent if sent[0] <= now)
+        self._sent = [sent for sent in self._sent if sent[0] > now]
+        by_tenant: dict[str, list[str]] = {}
+        for _, name in due:
+            by_tenant.setdefault(self._owners[name.split(".")[0]], []).append(name)
+        for tenant_id, names in by_tenant.items():
+            for batch in chunks(names, MAX_ITEMS):
+                orders = [ClaimOrder(name) for name in batch]
+                with self._measured(done.phases["claim"]):
+                    claimed = claim(
+                        place, tenant_id, orders, worker="bench", lease_seconds=60
+                    )
+                held = [
+                    Held(each.occurrence_id, each.lease_token or "") for each in claimed
+                ]
+                with self._measured(done.phases["complete"]):
+                    ended = complete_work(place, tenant_id, held)
+                if any(each.outcome is not Outcome.OK for each in ended):
+                    raise RuntimeError(f"not all was completed: {claimed} {ended}")
 
     def largest_items(self) -> dict[str, int]:
         """Return the billed size of each table's largest item, in bytes."""
@@ -252,6 +302,10 @@ class World:
         """Relay what the stream brings, in batches of its mapping's size."""
         delivered = 0
         for batch in self._stream.batches():
+            self._sent += [
+                (row.available_at or row.scheduled_for, row.occurrence_id)
+                for row in batch
+            ]
             report = relay_rows(self._outbox, batch)
             if report.unsettled:
                 raise RuntimeError(f"the relay left {len(report.unsettled)} records")

@@ -1,4 +1,6 @@
-"""What one untracked recurring occurrence costs in DynamoDB, packed and transacted.
+"""What one recurring occurrence costs in DynamoDB.
+
+UNTRACKED, packed and with transactions; and TRACKED, with a claim and a complete.
 
     python -m loadtest.bench.writes [--json] [--schedules N] [--minutes N]
 
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from hourbell.adapters.dynamodb import Database
 from hourbell.adapters.dynamodb.packed import RowWriter
+from hourbell.domain.definition import Overlap
 from hourbell.local.aws import engine_session
 from hourbell.local.directory import StackDirectory, project_root
 from hourbell.local.engine import REGION, start_engine
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 
 LIMIT = 3.1
 SCHEDULES, MINUTES = 250, 5
+# Measured besides, by prefix: occurrences that a worker claims in tens and completes.
+TRACKED = {"tracked": Overlap.ALLOW, "one-at-a-time": Overlap.SKIP_IF_RUNNING}
 # Until every bucket between watermark and horizon is filled.
 SETTLING_MINUTES = 5
 
@@ -101,7 +106,7 @@ def measure(
             more than was counted; the figures would mean nothing.
     """
     writer = transactional if prefix == "transactions" else None
-    world = World(session, prefix, writer)
+    world = World(session, prefix, writer, overlap=TRACKED.get(prefix))
     creation = world.create(schedules)
     world.run(SETTLING_MINUTES)
     started = time.perf_counter()
@@ -170,9 +175,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         with engine() as session:
-            packed, transacted = (
+            packed, transacted, *tracked = (
                 measure(session, prefix, options.schedules, options.minutes)
-                for prefix in ("packed", "transactions")
+                for prefix in ("packed", "transactions", *TRACKED)
             )
     except LocalStackError as error:
         print(error.explain(), file=sys.stderr)
@@ -183,6 +188,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with redirect_stdout(sys.stderr if options.json else sys.stdout):
         show("Packed conditional writes", packed)
         show("The same with transactions", transacted)
+        show("TRACKED, claimed and completed", tracked[0])
+        show("The same, one at a time", tracked[1])
         print(f"\ntransactions cost {ratio:.2f} times as much; limit {LIMIT}: ", end="")
         print("kept" if within else "BROKEN")
     if options.json:
@@ -190,6 +197,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "limit": LIMIT,
             "transactions": transacted.as_dict(),
             "ratio": round(ratio, 3),
+            "tracked": tracked[0].as_dict(),
+            "tracked_one_at_a_time": tracked[1].as_dict(),
         }
         print(json.dumps(figures))
     return 0 if within else 1

@@ -25,6 +25,7 @@ from hourbell.adapters.memory import (
 from hourbell.domain.definition import (
     Definition,
     Handler,
+    Overlap,
     Schedule,
     ScheduleState,
     Tenant,
@@ -35,6 +36,7 @@ from hourbell.domain.definition import (
 from hourbell.domain.misfire import USUAL_MISFIRE, Misfire, MisfirePolicy
 from hourbell.domain.occurrence import Occurrence
 from hourbell.domain.policies import WATERMARK_LAG
+from hourbell.domain.retry import USUAL_RETRY, Retry
 from hourbell.domain.schedule import Timing, next_planned
 from hourbell.domain.shards import ShardMap
 from hourbell.domain.zones import TICK, TZDB_VERSION
@@ -151,12 +153,16 @@ class World:
         tracking: Tracking = Tracking.UNTRACKED,
         misfire: Misfire = USUAL_MISFIRE,
         tzdb: str = TZDB_VERSION,
+        overlap: Overlap = Overlap.ALLOW,
+        retry: Retry = USUAL_RETRY,
     ) -> Occurrence:
         """Store a schedule with its first row, as a create would; return the row."""
         now = self.clock.now()
         schedule_id = self.ids.schedule_id()
         name = f"bell-{len(self.store.schedules)}"
-        definition = Definition(timing, "ring", '{"n":1}', tracking, window, misfire)
+        definition = Definition(
+            timing, "ring", '{"n":1}', tracking, window, misfire, overlap, retry
+        )
         version = Version(
             schedule_id,
             1,

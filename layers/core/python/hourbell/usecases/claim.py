@@ -57,12 +57,10 @@ def claim(
             if not number:
                 raise
             break
-        terms = Terms(
-            worker,
-            timedelta(seconds=lease_seconds),
-            place.clock.now(),
-            _running_quota(place, tenant_id),
-        )
+        now, running = place.clock.now(), _running_quota(place, tenant_id)
+        taken = set() if running is None else set(place.ledger.slots(tenant_id))
+        lease = timedelta(seconds=lease_seconds)
+        terms = Terms(worker, lease, now, running, taken)
         plans = {
             each.order.occurrence_id: _planned(place, each, terms) for each in wishes
         }

@@ -1,6 +1,6 @@
 """Decide what a claim is answered, and what is written for it."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from hourbell.domain.definition import Overlap, Tracking, Version
@@ -84,7 +84,7 @@ class Terms:
     lease: timedelta
     now: datetime
     running: int | None
-    taken: set[int] = field(default_factory=set)
+    taken: set[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ def _entering(place: Workplace, wish: Wish, terms: Terms) -> Plan:
             return _queueing(place, row, lane, now)
     slot = None
     if terms.running is not None:
-        slot = _free_slot(place, row, terms)
+        slot = _free_slot(row, terms)
         if slot is None:
             spread = _PLACE_SPREAD_SECONDS
             seconds = jitter_seconds(f"{row.occurrence_id}#{row.waits}", spread)
@@ -224,10 +224,9 @@ def _entering(place: Workplace, wish: Wish, terms: Terms) -> Plan:
     return Plan(_running(taken), deed=deed)
 
 
-def _free_slot(place: Workplace, row: Occurrence, terms: Terms) -> Slot | None:
+def _free_slot(row: Occurrence, terms: Terms) -> Slot | None:
     """Return a place that is free; where the search begins, the id says."""
     limit = terms.running or 0
-    terms.taken.update(place.ledger.slots(row.tenant_id))
     first = jitter_seconds(row.occurrence_id, limit)
     numbers = [(first + step) % limit for step in range(limit)]
     number = next((each for each in numbers if each not in terms.taken), None)

@@ -1,10 +1,11 @@
 """Extend the leases of workers that are heard of."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
-from hourbell.domain.definition import VersionRef
+from hourbell.domain.definition import Version, VersionRef
 from hourbell.domain.errors import Transient
 from hourbell.domain.occurrence import Occurrence, State, Transition
 from hourbell.usecases.attempts import is_asked_to_stop
@@ -47,8 +48,11 @@ def heartbeat(
         for row in good
     ]
     moved = place.timeline.move(changes) if changes else []
+    versions = _versions(place, good)
     for change, answer in zip(changes, moved, strict=True):
-        answers[change.row.occurrence_id] = _beat(place, change.row, answer)
+        version = versions.get(_ref(change.row))
+        beat = _beat(place, change.row, version, answer)
+        answers[change.row.occurrence_id] = beat
     return [answers[each.occurrence_id] for each in held]
 
 
@@ -60,17 +64,32 @@ def _objection(held: Held, rows: dict[str, Occurrence]) -> Outcome:
     return Outcome.OK if is_worker else Outcome.LEASE_LOST
 
 
-def _beat(place: Workplace, row: Occurrence, answer: Write) -> Beat:
+def _ref(row: Occurrence) -> VersionRef:
+    return VersionRef(row.schedule_id, row.version)
+
+
+def _versions(
+    place: Workplace, rows: Sequence[Occurrence]
+) -> Mapping[VersionRef, Version]:
+    """Return the versions of some rows, as far as the store tells them now."""
+    try:
+        refs = {_ref(row) for row in rows}
+        return read_versions(place.schedules, refs, consistent=True)[0]
+    except Transient:
+        return {}
+
+
+def _beat(
+    place: Workplace, row: Occurrence, version: Version | None, answer: Write
+) -> Beat:
     name = row.occurrence_id
     if answer is Write.UNKNOWN:
         return Beat(name, Outcome.UNAVAILABLE)
     if answer is not Write.APPLIED:
         return Beat(name, Outcome.LEASE_LOST)
-    ref = VersionRef(row.schedule_id, row.version)
-    try:
-        versions, _ = read_versions(place.schedules, [ref], consistent=True)
-        version = versions.get(ref)
-        stop = version is not None and is_asked_to_stop(place, row, version)
-    except Transient:
-        stop = row.cancel_requested_at is not None
+    stop = row.cancel_requested_at is not None
+    if version is not None:
+        # What is not known now, the next heartbeat tells.
+        with suppress(Transient):
+            stop = is_asked_to_stop(place, row, version)
     return Beat(name, Outcome.OK, row.lease_expires_at, cancel_requested=stop)
