@@ -80,6 +80,8 @@ ROUTES = (
     ("GET", "/v1/jobs/{job_id}/results"),
     ("POST", "/v1/jobs/{job_id}/cancel"),
     ("POST", "/v1/jobs/{job_id}/resume"),
+    ("GET", "/v1/dead-letters"),
+    ("POST", "/v1/dead-letters/replay"),
     ("GET", "/v1/usage"),
     ("GET", "/v1/admin/tenants"),
     ("POST", "/v1/admin/tenants"),
@@ -100,7 +102,7 @@ ROUTES = (
 
 # Where a body may be missing, API Gateway does not look at it.
 BODILESS = (
-    *("/pause", "/resume", "/run", "/cancel", "/retry", "/replan"),
+    *("/pause", "/resume", "/run", "/cancel", "/retry", "/replan", "/replay"),
     "/{principal}",
 )
 MERGE_PATCH = "application/merge-patch+json"

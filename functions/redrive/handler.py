@@ -15,9 +15,9 @@ from hourbell.usecases.redrive import Redriven, take_in
 
 METRICS = {
     Redriven.DEAD: "RedrivesDead",
-    Redriven.LETTER: "RedrivesUntracked",
+    Redriven.UNTRACKED: "RedrivesUntracked",
     Redriven.PAST: "RedrivesPast",
-    Redriven.FORWARDED: "RedrivesUnreadable",
+    Redriven.UNREADABLE: "RedrivesUnreadable",
 }
 
 logger = Logger()

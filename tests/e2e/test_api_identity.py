@@ -36,6 +36,7 @@ UNCOMPARED = {"date", "x-request-id", "x-amzn-requestid", "x-amz-request-id"}
 OWN = 201
 ACCEPTED = 202
 JOBS = "/v1/jobs"
+LETTERS = "/v1/dead-letters"
 SHARDS = "/v1/admin/shards"
 PARKED = "/v1/admin/parked"
 
@@ -147,6 +148,8 @@ CASES = (
         headers=REVISION,
     ),
     Case(("DELETE", "/v1/handlers/{name}"), "own handler", 404),
+    Case(("GET", LETTERS), "id", 200, f"{LETTERS}?schedule_id={{it}}"),
+    Case(("POST", f"{LETTERS}/replay"), "id", ACCEPTED, body={"schedule_id": "{it}"}),
     Case(("GET", "/v1/usage"), "id", 200),
     on_tenants("GET"),
     on_tenants("POST", body={"tenant_id": "{it}"}),

@@ -37,6 +37,8 @@ ROUTES = {
     ("GET", "/v1/handlers/{name}"),
     ("PATCH", "/v1/handlers/{name}"),
     ("DELETE", "/v1/handlers/{name}"),
+    ("GET", "/v1/dead-letters"),
+    ("POST", "/v1/dead-letters/replay"),
     ("GET", "/v1/usage"),
     ("GET", "/v1/admin/tenants"),
     ("POST", "/v1/admin/tenants"),
@@ -65,6 +67,7 @@ BODILESS = {
     ("PUT", "/v1/admin/tenants/{tenant_id}/principals/{principal}"),
     ("POST", "/v1/admin/parked/{parked_id}/retry"),
     ("POST", "/v1/admin/tenants/{tenant_id}/replan"),
+    ("POST", "/v1/dead-letters/replay"),
 }
 
 

@@ -116,7 +116,8 @@ def test_the_environment_is_what_bootstrap_needs(
 def test_the_relay_knows_every_delivery_queue(assembly: Assembly) -> None:
     variables = assembly.function("relay").properties["Environment"]["Variables"]
     urls = orjson.loads(variables["HOURBELL_QUEUE_URLS"])
-    assert len(urls) == 9
+    # Lane queues, and dead-letter queues.
+    assert len(urls) == 9 + 3
     for key, url in urls.items():
         assert url == f"{assembly.queue(key).logical_id}.Ref"
 

@@ -5,6 +5,7 @@ from typing import Final
 from aws_lambda_powertools.event_handler.api_gateway import Router
 
 from hourbell.api import (
+    dead_letter_routes,
     handler_routes,
     job_routes,
     parked_routes,
@@ -20,6 +21,7 @@ ROUTERS: Final[tuple[Router, ...]] = (
     schedule_routes.router,
     schedule_change_routes.router,
     job_routes.router,
+    dead_letter_routes.router,
     handler_routes.router,
     usage_routes.router,
     tenant_routes.router,

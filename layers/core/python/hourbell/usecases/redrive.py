@@ -7,14 +7,20 @@ is DEAD by it, and its letter follows, or the message goes on as a letter itself
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hourbell.domain.definition import Tracking, Version
+from hourbell.domain.definition import Tracking, Version, VersionRef
 from hourbell.domain.errors import InvalidInput, Permanent, Transient
 from hourbell.domain.letter import encode_unreceived
-from hourbell.domain.occurrence import Occurrence, State, Transition
+from hourbell.domain.occurrence import (
+    Occurrence,
+    State,
+    Transition,
+    parse_occurrence_id,
+)
 from hourbell.domain.retry import DeadReason
 from hourbell.domain.routing import dead_letter_key
 from hourbell.usecases.attempts import giving_up, version_of
 from hourbell.usecases.ports import DeliveryQueues, Entry, Sent, Write
+from hourbell.usecases.version_reads import read_versions
 from hourbell.usecases.workplace import MAX_ROUNDS, Workplace
 
 
@@ -31,30 +37,30 @@ class GivenUp:
     """A message of a redrive queue.
 
     Attributes:
-        handler: whose consumers it was for.
         send: which send of the occurrence it was, from 1.
+        handler: whose consumers it was for.
         tracking: as the message says; None when it is of a release that did not.
     """
 
     tenant_id: str
     occurrence_id: str
-    handler: str
     send: int
+    handler: str = ""
     tracking: Tracking | None = None
 
 
 class Redriven(StrEnum):
     """What became of it.
 
-    DEAD: its occurrence is. LETTER: nobody reports of it, since it is UNTRACKED; it
-    went on as a letter. PAST: another send, or a worker, has the occurrence, or it is
-    over. FORWARDED: it says nothing that can be looked up, and went on as it is.
+    DEAD: its occurrence is. UNTRACKED: nobody reports of it; it goes on as a letter.
+    PAST: another send, or a worker, has the occurrence, or it is over. UNREADABLE: it
+    says nothing that can be looked up, and goes on as it is.
     """
 
     DEAD = "DEAD"
-    LETTER = "LETTER"
+    UNTRACKED = "UNTRACKED"
     PAST = "PAST"
-    FORWARDED = "FORWARDED"
+    UNREADABLE = "UNREADABLE"
 
 
 def take_in(
@@ -73,40 +79,30 @@ def take_in(
             not acknowledged yet.
         Permanent: the dead-letter queue refuses it for good.
     """
-    place = returns.place
-    if message is None:
-        return _forward(returns, beside, body, "hourbell")
-    try:
-        done = _bury(place, message)
-    except InvalidInput:
-        return _forward(returns, beside, body, "hourbell")
-    if done is not None:
-        return done
-    row = _row(place, message)
-    if row is not None:
-        body = encode_unreceived(row, version_of(place, row), place.clock.now())
-    _forward(returns, _queue(place, message) or beside, body, message.tenant_id)
-    return Redriven.LETTER
+    done = Redriven.UNREADABLE if message is None else redrive(returns.place, message)
+    if message is None or done is Redriven.UNREADABLE:
+        _forward(returns, beside, body, "hourbell")
+    elif done is Redriven.UNTRACKED:
+        _forward_letter(returns, message, body, beside)
+    return done
 
 
-def _bury(place: Workplace, message: GivenUp) -> Redriven | None:
+def redrive(place: Workplace, message: GivenUp) -> Redriven:
     """Mark DEAD what is TRACKED and still ENQUEUED by that very send.
 
-    Returns:
-        None when nobody reports of it: it is UNTRACKED, or its row is gone and it
-        does not say.
-
     Raises:
-        InvalidInput: `invalid_occurrence_id`.
-        Transient: see `take_in`.
+        Transient: the store did not answer, or the send is not acknowledged yet.
     """
     for _ in range(MAX_ROUNDS):
-        row = _row(place, message)
+        try:
+            row = _row(place, message)
+        except InvalidInput:
+            return Redriven.UNREADABLE
         if row is None:
-            return Redriven.PAST if message.tracking is Tracking.TRACKED else None
+            return _without_row(place, message)
         version = version_of(place, row)
         if version.definition.tracking is Tracking.UNTRACKED:
-            return None
+            return Redriven.UNTRACKED
         if _is_unacknowledged(row, message):
             raise Transient(f"{row.occurrence_id} is not acknowledged yet")
         if row.state is not State.ENQUEUED or row.sends != message.send:
@@ -114,6 +110,24 @@ def _bury(place: Workplace, message: GivenUp) -> Redriven | None:
         if _bury_row(place, row, version):
             return Redriven.DEAD
     raise Transient(f"{message.occurrence_id} is contended")
+
+
+def _without_row(place: Workplace, message: GivenUp) -> Redriven:
+    """Judge a message whose row is gone: by what it says, else by its version.
+
+    Raises:
+        Transient: the store did not answer.
+    """
+    tracking = message.tracking
+    if tracking is None:
+        schedule_id, number, _, _ = parse_occurrence_id(message.occurrence_id)
+        ref = VersionRef(schedule_id, number)
+        found, _ = read_versions(place.schedules, [ref], consistent=True)
+        version = found.get(ref)
+        if version is not None and version.tenant_id == message.tenant_id:
+            tracking = version.definition.tracking
+    untracked = tracking is Tracking.UNTRACKED
+    return Redriven.UNTRACKED if untracked else Redriven.PAST
 
 
 def _bury_row(place: Workplace, row: Occurrence, version: Version) -> bool:
@@ -141,7 +155,17 @@ def _queue(place: Workplace, message: GivenUp) -> str | None:
     return dead_letter_key(tenant.tier, handler)
 
 
-def _forward(returns: Returns, queue: str, body: str, group: str) -> Redriven:
+def _forward_letter(returns: Returns, message: GivenUp, body: str, beside: str) -> None:
+    """Send an UNTRACKED occurrence's letter; without its row, the message as it is."""
+    place = returns.place
+    row = _row(place, message)
+    if row is not None:
+        body = encode_unreceived(row, version_of(place, row), place.clock.now())
+    queue = _queue(place, message) or beside
+    _forward(returns, queue, body, message.tenant_id)
+
+
+def _forward(returns: Returns, queue: str, body: str, group: str) -> None:
     """Put a message on a dead-letter queue.
 
     Raises:
@@ -155,4 +179,3 @@ def _forward(returns: Returns, queue: str, body: str, group: str) -> Redriven:
         raise Permanent(message, code="letter_refused")
     if answer is Sent.RETRY:
         raise Transient(f"the dead-letter queue {queue} did not take a message")
-    return Redriven.FORWARDED
