@@ -39,6 +39,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
         "from": "2020-01-01T00:00:00Z",
         "to": "2020-01-02T00:00:00Z",
     },
+    "POST /v1/dead-letters/replay": {"since": "2020-01-01T00:00:00Z"},
     "PATCH /v1/handlers/{name}": {"description": "changed"},
     "POST /v1/schedules": {
         "name": "right",

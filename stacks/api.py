@@ -111,6 +111,8 @@ ROUTES = (
     ("GET", "/v1/occurrences/{occurrence_id}"),
     ("POST", "/v1/occurrences/{occurrence_id}/cancel"),
     ("POST", "/v1/occurrences/{occurrence_id}/replay"),
+    ("GET", "/v1/dead-letters"),
+    ("POST", "/v1/dead-letters/replay"),
     ("GET", "/v1/usage"),
     ("GET", "/v1/admin/tenants"),
     ("POST", "/v1/admin/tenants"),

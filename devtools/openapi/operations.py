@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from hourbell.api import (
     answers,
     backfill_models,
+    dead_letter_models,
     handler_models,
     job_models,
     occurrence_models,
@@ -330,6 +331,19 @@ REPLANS: Final = {
         "replans.results", {200: (job_models.ResultsAnswer,)}, PAGE | NO_JOB
     ),
 }
+DEAD_LETTERS: Final = {
+    ("GET", "/v1/dead-letters"): Operation(
+        "dead_letters.list",
+        {200: (dead_letter_models.DeadLetterListAnswer,)},
+        PAGE | {"invalid_timestamp", "reversed_range"},
+    ),
+    ("POST", "/v1/dead-letters/replay"): Operation(
+        "dead_letters.replay",
+        {202: (job_models.JobAnswer,)},
+        BODY | {"invalid_timestamp", "reversed_range", "idempotency_key_reused"},
+        ("Location", REPLAYED),
+    ),
+}
 OPERATIONS: Final[dict[tuple[str, str], Operation]] = {
     **SCHEDULES,
     **HANDLERS,
@@ -339,5 +353,6 @@ OPERATIONS: Final[dict[tuple[str, str], Operation]] = {
     **SHARDS,
     **PARKED,
     **REPLANS,
+    **DEAD_LETTERS,
     ("GET", "/v1/usage"): Operation("usage.get", {200: (tenant_models.UsageAnswer,)}),
 }

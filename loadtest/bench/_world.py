@@ -277,6 +277,9 @@ class World:
             self._timeline,
             SqsDeliveryQueues(metered, urls),
             self._clock,
+            self._ledger,
+            self._plane.directory,
+            self._shard_map,
         )
 
     def _scan(self) -> None:

@@ -38,6 +38,7 @@ OWN = 201
 ACCEPTED = 202
 JOBS = "/v1/jobs"
 OCCURRENCES = "/v1/occurrences"
+LETTERS = "/v1/dead-letters"
 SHARDS = "/v1/admin/shards"
 PARKED = "/v1/admin/parked"
 
@@ -170,6 +171,8 @@ CASES = (
     on_occurrence("GET"),
     on_occurrence("POST", "/cancel", body={"reason": "spite"}),
     on_occurrence("POST", "/replay"),
+    Case(("GET", LETTERS), "id", 200, f"{LETTERS}?schedule_id={{it}}"),
+    Case(("POST", f"{LETTERS}/replay"), "id", ACCEPTED, body={"schedule_id": "{it}"}),
     Case(("GET", "/v1/usage"), "id", 200),
     on_tenants("GET"),
     on_tenants("POST", body={"tenant_id": "{it}"}),

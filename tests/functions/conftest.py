@@ -24,6 +24,7 @@ from hourbell.usecases.create_schedule import Registry
 from hourbell.usecases.get_schedule import Library
 from hourbell.usecases.handlers import QueueOffer, Switchboard
 from hourbell.usecases.parked import Yard
+from hourbell.usecases.redrive import Returns
 from hourbell.usecases.reshard import Mover
 from hourbell.usecases.tenants import Registrar
 
@@ -172,6 +173,7 @@ def ports(
             work_queue, mover.book, world.shard_map, world.clock
         ),
         "materializer_ports": world.scanner,
+        "redrive_ports": Returns(world.workplace, world.queues),
         "relay_ports": bootstrap.RelayPorts(world.outbox, world.sweep_queue),
     }
     for name, made in factories.items():

@@ -33,7 +33,7 @@ DYNAMODB = {
             *("BatchGetItem", "PartiQLInsert", "PartiQLUpdate", "PutItem"),
             *("ConditionCheckItem", "DeleteItem", "Scan", "UpdateItem"),
         },
-        {"BatchGetItem", "GetItem", "PutItem", "UpdateItem"},
+        {"BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"},
     ),
     "materializer": (
         {"BatchGetItem", "DeleteItem", "GetItem", "UpdateItem"},
@@ -43,7 +43,16 @@ DYNAMODB = {
         },
         {"BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"},
     ),
-    "relay": ({"BatchGetItem"}, {"BatchGetItem", "PartiQLUpdate"}, set()),
+    "redrive": (
+        {"BatchGetItem"},
+        {"BatchGetItem", "PutItem", "UpdateItem"},
+        {"BatchGetItem", "GetItem", "PutItem", "UpdateItem"},
+    ),
+    "relay": (
+        {"BatchGetItem"},
+        {"BatchGetItem", "PartiQLUpdate", "PutItem", "UpdateItem"},
+        {"BatchGetItem", "GetItem", "PutItem"},
+    ),
     "tick": (set(), set(), {"GetItem", "PutItem"}),
     "workers": (
         {"BatchGetItem", "GetItem"},
@@ -54,19 +63,17 @@ DYNAMODB = {
         {"BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"},
     ),
 }
+TIERS = ("premium", "standard", "basic")
+DEAD = {f"{tier}-dead" for tier in TIERS}
+DELIVERY = {
+    f"{tier}-{lane}" for tier in TIERS for lane in ("strict", "flexible", "catchup")
+}
 SENDS = {
     "api": {"jobs"},
     "jobs": {"jobs"},
     "materializer": {"sweep", "work"},
-    "relay": {
-        "sweep",
-        "stream-failures",
-        *(
-            f"{tier}-{lane}"
-            for tier in ("premium", "standard", "basic")
-            for lane in ("strict", "flexible", "catchup")
-        ),
-    },
+    "redrive": DEAD,
+    "relay": {"sweep", "stream-failures", *DELIVERY, *DEAD},
     "tick": {"work", "tick-dlq"},
     "workers": set(),
 }
@@ -74,6 +81,7 @@ RECEIVES: dict[str, set[str]] = {
     "api": set(),
     "jobs": {"jobs"},
     "materializer": {"work"},
+    "redrive": {f"{tier}-dlq" for tier in TIERS},
     "relay": {"sweep"},
     "tick": set(),
     "workers": set(),
@@ -112,7 +120,7 @@ def test_functions_receive_from_their_queues_only(
 def test_no_policy_but_the_relays_lets_anyone_send_to_delivery_queues(
     assembly: Assembly,
 ) -> None:
-    delivery = queue_arns(assembly, SENDS["relay"] - {"sweep", "stream-failures"})
+    delivery = queue_arns(assembly, DELIVERY)
     policies = {
         policy.logical_id
         for kind in ("AWS::IAM::Policy", "AWS::SQS::QueuePolicy")
@@ -200,7 +208,9 @@ def test_with_a_customers_key_only_functions_with_tables_use_it(
         for name in DYNAMODB
         if f"{key.logical_id}.Arn" in allowed(large_assembly, name, "kms:Decrypt")
     }
-    assert users == {"api", "jobs", "materializer", "relay", "tick", "workers"}
+    assert users == {
+        *("api", "jobs", "materializer", "redrive", "relay", "tick", "workers")
+    }
 
 
 def test_roles_are_assumed_by_lambda_only(assembly: Assembly) -> None:

@@ -47,6 +47,8 @@ ROUTES = {
     ("GET", "/v1/occurrences/{occurrence_id}"),
     ("POST", "/v1/occurrences/{occurrence_id}/cancel"),
     ("POST", "/v1/occurrences/{occurrence_id}/replay"),
+    ("GET", "/v1/dead-letters"),
+    ("POST", "/v1/dead-letters/replay"),
     ("GET", "/v1/usage"),
     ("GET", "/v1/admin/tenants"),
     ("POST", "/v1/admin/tenants"),
@@ -82,6 +84,7 @@ BODILESS = {
     ("PUT", "/v1/admin/tenants/{tenant_id}/principals/{principal}"),
     ("POST", "/v1/admin/parked/{parked_id}/retry"),
     ("POST", "/v1/admin/tenants/{tenant_id}/replan"),
+    ("POST", "/v1/dead-letters/replay"),
 }
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Timeline,
         WorkQueue,
     )
+    from hourbell.usecases.redrive import Returns
     from hourbell.usecases.relay import Outbox
     from hourbell.usecases.reshard import Mover
     from hourbell.usecases.run_job import Workshop
@@ -248,6 +249,8 @@ def relay_ports() -> RelayPorts:
         SettingsError: the environment lacks something.
     """
     from hourbell.adapters import sqs
+    from hourbell.adapters.dynamodb.directory import DynamoDirectory
+    from hourbell.adapters.dynamodb.ledger import DynamoLedger
     from hourbell.adapters.dynamodb.schedules import DynamoSchedules
     from hourbell.adapters.dynamodb.timeline import DynamoTimeline
     from hourbell.usecases.relay import Outbox
@@ -259,14 +262,41 @@ def relay_ports() -> RelayPorts:
             environment.text("HOURBELL_SWEEP_QUEUE_URL"),
         )
     )
-    database, client = _database(settings), sqs.connect()
+    database, client, clock = _database(settings), sqs.connect(), _clock()
     outbox = Outbox(
         schedules=DynamoSchedules(database),
         timeline=DynamoTimeline(database),
         queues=sqs.SqsDeliveryQueues(client, urls),
-        clock=_clock(),
+        clock=clock,
+        ledger=DynamoLedger(database),
+        directory=DynamoDirectory(database, clock),
+        shards=_shards(settings, database, clock),
     )
     return RelayPorts(outbox, sqs.SqsSweepQueue(client, sweep_url))
+
+
+@cache
+def redrive_ports() -> "Returns":
+    """Make the ports of the reader of what delivery queues give up.
+
+    Raises:
+        SettingsError: the environment lacks something.
+    """
+    from hourbell.adapters import sqs
+    from hourbell.usecases.redrive import Returns
+
+    settings, urls = read(
+        lambda environment: (
+            read_settings(environment),
+            environment.texts("HOURBELL_QUEUE_URLS"),
+        )
+    )
+    database, clock = _database(settings), _clock()
+    plane = _plane(settings, database, clock)
+    return Returns(
+        _workplace(database, plane, clock),
+        sqs.SqsDeliveryQueues(sqs.connect(), urls),
+    )
 
 
 @cache
@@ -299,7 +329,9 @@ def job_ports() -> JobPorts:
             queue=sqs.SqsJobQueue(sqs.connect(), url),
             directory=plane.directory,
             bench=Bench(
-                Registry(plane, groups, SecretIds()), Changes(plane, groups, clock)
+                Registry(plane, groups, SecretIds()),
+                Changes(plane, groups, clock),
+                _workplace(database, plane, clock),
             ),
             clock=clock,
         ),

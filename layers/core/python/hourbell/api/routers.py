@@ -5,6 +5,7 @@ from typing import Final
 from aws_lambda_powertools.event_handler.api_gateway import Router
 
 from hourbell.api import (
+    dead_letter_routes,
     handler_routes,
     job_routes,
     occurrence_routes,
@@ -23,6 +24,7 @@ ROUTERS: Final[tuple[Router, ...]] = (
     schedule_change_routes.router,
     job_routes.router,
     occurrence_routes.router,
+    dead_letter_routes.router,
     handler_routes.router,
     usage_routes.router,
     tenant_routes.router,

@@ -27,6 +27,7 @@ class Entry:
 
 
 ENTRIES: Final = {
+    "dead": Entry("hourbell.cli.dead", "List dead letters, and replay them."),
     "handlers": Entry("hourbell.cli.handlers", "Register and change handlers."),
     "jobs": Entry("hourbell.cli.jobs", "Follow, stop and resume jobs of batches."),
     "local": Entry("hourbell.cli.local", "The local stack: up, down, status, logs."),

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from hourbell.domain.definition import Version
 from hourbell.domain.instants import format_instant
@@ -14,13 +16,21 @@ EVENT_TYPE = "com.hourbell.occurrence.due.v1"
 _ESCAPES = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
 
 
-def encode(row: Occurrence, version: Version, send: int) -> str:
+def encode(
+    row: Occurrence,
+    version: Version,
+    send: int,
+    event_type: str = EVENT_TYPE,
+    more: Mapping[str, object] = MappingProxyType({}),
+) -> str:
     """Return the message of one send of an occurrence.
 
     Args:
         row: the occurrence, SCHEDULED.
         version: the version that it belongs to; the payload comes from it.
         send: 1 for the first send, growing with every acknowledged one.
+        event_type: of another event about the occurrence.
+        more: members that such an event has in `data` besides.
 
     Returns:
         compact JSON; all members but `traceparent` are CloudEvents 1.0's own, and
@@ -28,7 +38,7 @@ def encode(row: Occurrence, version: Version, send: int) -> str:
         send, attempt, misfire and payload, in which the tokens of `template` are
         filled in. `attempt` is that which a claim would begin, as things stand.
     """
-    data = {
+    data: dict[str, object] = {
         "handler": version.definition.handler,
         "tracking": version.definition.tracking,
         "schedule_id": row.schedule_id,
@@ -39,9 +49,10 @@ def encode(row: Occurrence, version: Version, send: int) -> str:
         "attempt": row.attempts + 1,
         "misfire": row.misfire,
     }
+    data |= more
     event = {
         "specversion": "1.0",
-        "type": EVENT_TYPE,
+        "type": event_type,
         "source": f"/hourbell/schedules/{row.schedule_id}",
         "id": row.occurrence_id,
         "time": format_instant(row.scheduled_for),

@@ -102,6 +102,7 @@ def handler_values(handler: Handler) -> dict[str, Any]:
         "routing": handler.routing,
         "state": handler.state,
         "queue_arn": handler.queue_arn,
+        "dead_letter_queue_arn": handler.dead_letter_queue_arn,
         "dispatch_rate": handler.dispatch_rate,
         "description": handler.description or None,
         "revision": handler.revision,
@@ -131,6 +132,7 @@ def decode_handler(item: Mapping[str, Any]) -> Handler:
         dispatch_rate=values.get("dispatch_rate"),
         description=values.get("description", ""),
         revision=values.get("revision", 1),
+        dead_letter_queue_arn=values.get("dead_letter_queue_arn"),
     )
 
 

@@ -231,6 +231,7 @@ class HandlerItem(_Control):
     routing = EnumAttribute(Routing)
     state = EnumAttribute(HandlerState, null=True)
     queue_arn = UnicodeAttribute(null=True)
+    dead_letter_queue_arn = UnicodeAttribute(null=True)
     dispatch_rate = IntegerAttribute(null=True)
     description = UnicodeAttribute(null=True)
     revision = IntegerAttribute(null=True)
@@ -339,6 +340,8 @@ class JobItem(_Control):
     walk_after = UnicodeAttribute(null=True)
     walk_finished = FlagAttribute(null=True)
     walk_rest: JSONAttribute = JSONAttribute(null=True)
+    walk_letters: JSONAttribute = JSONAttribute(null=True)
+    walk_next_at = InstantAttribute(null=True)
     step = IntegerAttribute()
     expires_at = ExpiryAttribute()
 
