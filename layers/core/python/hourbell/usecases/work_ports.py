@@ -36,7 +36,8 @@ class Deed:
             or, at revision 1, not be stored.
         takes: a slot to put where its key is free.
         frees: a slot to delete if it is as said; one that is not there, or another's,
-            does not keep the rest from being done.
+            does not keep the rest from being done. It may be the one that `takes` puts:
+            then it is freed first.
         letters: dead letters to put, whatever is there.
         forgets: dead letters to delete, whatever is there.
         checks: rows that must be as said; none of those that `changes` names.
