@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -329,14 +330,10 @@ CHANGES: dict[Transition, Callable[[Occurrence], Change]] = {
 }
 
 # A row that has every field of work may make any move of work.
-AT_WORK = set(Transition) - set(CHANGES)
-
-
-def at_work(name: Transition) -> Callable[[Occurrence], Change]:
-    return lambda _: Change(full(), name)
-
-
-CHANGES |= {name: at_work(name) for name in AT_WORK}
+CHANGES |= {
+    name: partial(lambda name, _: Change(full(), name), name)
+    for name in set(Transition) - set(CHANGES)
+}
 
 
 @pytest.mark.parametrize("name", Transition)

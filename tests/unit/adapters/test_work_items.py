@@ -74,14 +74,9 @@ def test_a_running_row_stays_below_one_write_unit() -> None:
     worker = replace(running(), worker="w" * 128, lease_token="t" * 64)
     item = encode_occurrence(replace(worker, tenant_id="t" * 64))
 
-    size = sum(
-        len(name) + len(str(value)) for name, (value,) in zip_values(item).items()
-    )
+    # At least what DynamoDB counts, whose numbers are smaller than their digits.
+    size = sum(len(name) + len(str(*typed.values())) for name, typed in item.items())
     assert size < 1_000
-
-
-def zip_values(item: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
-    return {name: tuple(typed.values()) for name, typed in item.items()}
 
 
 def test_a_row_with_all_of_its_work_is_read_back() -> None:
