@@ -264,7 +264,17 @@ def test_another_tenants_is_as_if_it_were_not_there(
 
 
 @pytest.mark.parametrize(("method", "verb"), ROUTES)
-@pytest.mark.parametrize("text", ["x", f"{NOBODYS}Z", NOBODYS.replace(".v1", ".v0")])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x",
+        f"{NOBODYS}Z",
+        NOBODYS.replace(".v1", ".v0"),
+        # A month and a year that no calendar has.
+        NOBODYS.replace("20260309", "20261309"),
+        NOBODYS.replace("20260309", "00000309"),
+    ],
+)
 def test_what_is_no_id_is_refused(api: Api, method: str, verb: str, text: str) -> None:
     answer = one(api, method, text, verb)
     assert (answer.status, answer.code) == (400, "invalid_occurrence_id")

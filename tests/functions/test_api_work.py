@@ -211,6 +211,12 @@ FAULTS: dict[str, tuple[str, Callable[[], object], str, str]] = {
         "items.0.occurrence_id",
         "invalid_occurrence_id",
     ),
+    "an id of no time": (
+        "complete",
+        lambda: items(held(NOBODYS.replace("20260309", "20260230"))),
+        "items.0.occurrence_id",
+        "invalid_occurrence_id",
+    ),
     "one twice": (
         "complete",
         lambda: items(held(NOBODYS), held(NOBODYS)),

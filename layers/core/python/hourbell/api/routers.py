@@ -1,4 +1,7 @@
-"""All routers, one for each noun, by the function that answers."""
+"""All routers of the function `api`, one for each noun.
+
+Those of workers are not among them: `work_routes` belongs to the function `workers`.
+"""
 
 from typing import Final
 
@@ -16,7 +19,6 @@ from hourbell.api import (
     shard_routes,
     tenant_routes,
     usage_routes,
-    work_routes,
 )
 
 ROUTERS: Final[tuple[Router, ...]] = (
@@ -32,5 +34,3 @@ ROUTERS: Final[tuple[Router, ...]] = (
     parked_routes.router,
     replan_routes.router,
 )
-# Of the function `workers`, which imports them without the others.
-WORK_ROUTERS: Final[tuple[Router, ...]] = (work_routes.router,)
