@@ -7,15 +7,17 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 import hourbell
+from hourbell.api.front import resolver
 from hourbell.api.parameters import MERGE_PATCH
 from hourbell.api.problems import CONTENT_TYPE, TITLES
+from hourbell.api.routers import ROUTERS, WORK_ROUTERS
 from pydantic.json_schema import models_json_schema
 
 from devtools.openapi.operations import OPERATIONS, STATUSES, Operation
 from devtools.openapi.problem import PROBLEM
-from functions.api.handler import app
 
 if TYPE_CHECKING:
+    from aws_lambda_powertools.event_handler import APIGatewayRestResolver
     from aws_lambda_powertools.event_handler.api_gateway import Route
     from pydantic import BaseModel
 
@@ -65,7 +67,8 @@ SIGNED: Final = {
     "type": "apiKey",
     "name": "Authorization",
     "in": "header",
-    "description": "AWS Signature Version 4, service `execute-api`.",
+    "description": "AWS Signature Version 4, service `execute-api`; at a function's "
+    "URL `lambda`.",
     "x-amazon-apigateway-authtype": "awsSigv4",
 }
 
@@ -76,11 +79,12 @@ def document() -> dict[str, Any]:
     Raises:
         KeyError: a route is not described, or a described one does not exist.
     """
+    app = resolver([*ROUTERS, *WORK_ROUTERS])
     drawn = json.loads(
         app.get_openapi_schema(title="Hourbell", version=hourbell.__version__)
         .model_dump_json(by_alias=True, exclude_none=True)
     )  # fmt: skip
-    routes = {_key(route): route for route in _routes()}
+    routes = {_key(route): route for route in _routes(app)}
     if missing := routes.keys() ^ OPERATIONS.keys():
         raise KeyError(f"routes and operations differ: {sorted(missing)}")
     paths: dict[str, Any] = {}
@@ -119,7 +123,7 @@ def document() -> dict[str, Any]:
     return {name: _whole_numbers(part) for name, part in whole.items()}
 
 
-def _routes() -> list[Route]:
+def _routes(app: APIGatewayRestResolver) -> list[Route]:
     return [*app._static_routes, *app._dynamic_routes]  # noqa: SLF001 - has no other
 
 

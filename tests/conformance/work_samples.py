@@ -84,6 +84,7 @@ def full() -> Occurrence:
         cancel_requested_at=NOW,
         replayed_at=NOW,
         told_at=DUE,
+        slot=0,
     )
 
 

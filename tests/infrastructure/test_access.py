@@ -23,7 +23,7 @@ DYNAMODB = {
         },
         {
             *("BatchGetItem", "PartiQLInsert", "PartiQLUpdate", "PutItem"),
-            *("ConditionCheckItem", "UpdateItem"),
+            *("ConditionCheckItem", "Query", "UpdateItem"),
         },
         {"BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"},
     ),
@@ -54,6 +54,14 @@ DYNAMODB = {
         {"BatchGetItem", "GetItem", "PutItem"},
     ),
     "tick": (set(), set(), {"GetItem", "PutItem"}),
+    "workers": (
+        {"BatchGetItem", "GetItem"},
+        {
+            *("BatchGetItem", "PartiQLInsert", "PartiQLUpdate", "PutItem"),
+            *("ConditionCheckItem", "UpdateItem"),
+        },
+        {"BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"},
+    ),
 }
 TIERS = ("premium", "standard", "basic")
 DEAD = {f"{tier}-dead" for tier in TIERS}
@@ -67,6 +75,7 @@ SENDS = {
     "redrive": DEAD,
     "relay": {"sweep", "stream-failures", *DELIVERY, *DEAD},
     "tick": {"work", "tick-dlq"},
+    "workers": set(),
 }
 RECEIVES: dict[str, set[str]] = {
     "api": set(),
@@ -75,6 +84,7 @@ RECEIVES: dict[str, set[str]] = {
     "redrive": {f"{tier}-dlq" for tier in TIERS},
     "relay": {"sweep"},
     "tick": set(),
+    "workers": set(),
 }
 
 
@@ -198,7 +208,9 @@ def test_with_a_customers_key_only_functions_with_tables_use_it(
         for name in DYNAMODB
         if f"{key.logical_id}.Arn" in allowed(large_assembly, name, "kms:Decrypt")
     }
-    assert users == {"api", "jobs", "materializer", "redrive", "relay", "tick"}
+    assert users == {
+        *("api", "jobs", "materializer", "redrive", "relay", "tick", "workers")
+    }
 
 
 def test_roles_are_assumed_by_lambda_only(assembly: Assembly) -> None:

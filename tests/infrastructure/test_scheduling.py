@@ -18,7 +18,9 @@ from tests.infrastructure.templates import Assembly, Resource
 pytestmark = pytest.mark.xdist_group("infrastructure")
 
 MAPPING = "AWS::Lambda::EventSourceMapping"
-FUNCTIONS = ["api", "jobs", "materializer", "redrive", "relay", "tick"]
+FUNCTIONS = [
+    *("api", "jobs", "materializer", "redrive", "relay", "tick", "workers"),
+]
 PORTS: dict[str, Callable[[], object]] = {
     "api": bootstrap.api_ports,
     "jobs": bootstrap.job_ports,
@@ -26,6 +28,7 @@ PORTS: dict[str, Callable[[], object]] = {
     "redrive": bootstrap.redrive_ports,
     "relay": bootstrap.relay_ports,
     "tick": bootstrap.tick_ports,
+    "workers": bootstrap.worker_ports,
 }
 ROW = Occurrence(
     schedule_id="sch00000000000000000000000001",

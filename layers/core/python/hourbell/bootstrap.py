@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from hourbell.usecases.ports import (
         Clock,
         Directory,
-        Ids,
         SweepQueue,
         Timeline,
         WorkQueue,
@@ -65,6 +64,28 @@ class ApiPorts:
     def operators(self) -> frozenset[str]:
         """Normalized principals of the platform role."""
         return self.registrar.operators
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPorts:
+    """What the routes of workers need.
+
+    Attributes:
+        operators: normalized principals of the platform role, which is no worker.
+    """
+
+    workplace: "Workplace"
+    operators: frozenset[str]
+
+    @property
+    def directory(self) -> "Directory":
+        """Where callers are registered."""
+        return self.workplace.directory
+
+    @property
+    def clock(self) -> "Clock":
+        """Whose reading a whole request goes by."""
+        return self.workplace.clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +165,24 @@ def api_ports() -> ApiPorts:
         office=Office(DynamoJobs(database), sqs.SqsJobQueue(None, jobs_url)),
         mover=_mover(settings, database, clock, jobs_url),
         yard=Yard(DynamoParking(database), plane),
-        workplace=_workplace(plane, database, ids, clock),
+        workplace=_workplace(database, plane, clock),
         clock=clock,
     )
+
+
+@cache
+def worker_ports() -> WorkerPorts:
+    """Make the ports of the workers' routes.
+
+    Raises:
+        SettingsError: the environment lacks something.
+    """
+    settings, operators = read(
+        lambda environment: (read_settings(environment), read_operators(environment))
+    )
+    database, clock = _database(settings), _clock()
+    plane = _plane(settings, database, clock)
+    return WorkerPorts(_workplace(database, plane, clock), operators)
 
 
 @cache
@@ -183,7 +219,6 @@ def materializer_ports() -> "Scanner":
     from hourbell.adapters import sqs
     from hourbell.adapters.dynamodb.groups import DynamoShardGroups
     from hourbell.adapters.dynamodb.parking import DynamoParking
-    from hourbell.adapters.ids import SecretIds
     from hourbell.usecases.scan import Scanner
 
     settings, sweep_url, work_url = read(
@@ -202,7 +237,7 @@ def materializer_ports() -> "Scanner":
         sweep_queue=sqs.SqsSweepQueue(client, sweep_url),
         work_queue=sqs.SqsWorkQueue(client, work_url),
         clock=clock,
-        workplace=_workplace(plane, database, SecretIds(), clock),
+        workplace=_workplace(database, plane, clock),
     )
 
 
@@ -248,7 +283,6 @@ def redrive_ports() -> "Returns":
         SettingsError: the environment lacks something.
     """
     from hourbell.adapters import sqs
-    from hourbell.adapters.ids import SecretIds
     from hourbell.usecases.redrive import Returns
 
     settings, urls = read(
@@ -260,7 +294,7 @@ def redrive_ports() -> "Returns":
     database, clock = _database(settings), _clock()
     plane = _plane(settings, database, clock)
     return Returns(
-        _workplace(plane, database, SecretIds(), clock),
+        _workplace(database, plane, clock),
         sqs.SqsDeliveryQueues(sqs.connect(), urls),
     )
 
@@ -297,7 +331,7 @@ def job_ports() -> JobPorts:
             bench=Bench(
                 Registry(plane, groups, SecretIds()),
                 Changes(plane, groups, clock),
-                _workplace(plane, database, SecretIds(), clock),
+                _workplace(database, plane, clock),
             ),
             clock=clock,
         ),
@@ -337,13 +371,12 @@ def _plane(settings: Settings, database: "Database", clock: "Clock") -> "Plane":
     )
 
 
-def _workplace(
-    plane: "Plane", database: "Database", ids: "Ids", clock: "Clock"
-) -> "Workplace":
+def _workplace(database: "Database", plane: "Plane", clock: "Clock") -> "Workplace":
     from hourbell.adapters.dynamodb.ledger import DynamoLedger
+    from hourbell.adapters.ids import SecretIds
     from hourbell.usecases.workplace import Workplace
 
-    return Workplace.of(plane, DynamoLedger(database), ids, clock)
+    return Workplace.of(plane, DynamoLedger(database), SecretIds(), clock)
 
 
 def _shards(settings: Settings, database: "Database", clock: "Clock") -> "ShardMaps":

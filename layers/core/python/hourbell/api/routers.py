@@ -1,4 +1,4 @@
-"""All routers of the API, one for each noun."""
+"""All routers, one for each noun, by the function that answers."""
 
 from typing import Final
 
@@ -8,6 +8,7 @@ from hourbell.api import (
     dead_letter_routes,
     handler_routes,
     job_routes,
+    occurrence_routes,
     parked_routes,
     replan_routes,
     schedule_change_routes,
@@ -15,12 +16,14 @@ from hourbell.api import (
     shard_routes,
     tenant_routes,
     usage_routes,
+    work_routes,
 )
 
 ROUTERS: Final[tuple[Router, ...]] = (
     schedule_routes.router,
     schedule_change_routes.router,
     job_routes.router,
+    occurrence_routes.router,
     dead_letter_routes.router,
     handler_routes.router,
     usage_routes.router,
@@ -29,3 +32,5 @@ ROUTERS: Final[tuple[Router, ...]] = (
     parked_routes.router,
     replan_routes.router,
 )
+# Of the function `workers`, which imports them without the others.
+WORK_ROUTERS: Final[tuple[Router, ...]] = (work_routes.router,)
