@@ -85,7 +85,37 @@ FULL: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("fields", [{}, FULL, {"walk": Walk({"a": "b"})}])
+REPLAY: dict[str, Any] = {
+    "operation": Operation.REPLAY,
+    "walk": Walk(
+        {},
+        '["a cursor"]',
+        rest=(
+            Target(
+                schedule_id("a"),
+                letter=DeadLetter(
+                    "acme",
+                    f"{schedule_id('a')}.v1.20260309T120000Z",
+                    NOW + timedelta(microseconds=7),
+                    3,
+                    "ATTEMPTS_USED_UP",
+                    NOW + timedelta(days=15, microseconds=7),
+                ),
+            ),
+        ),
+        letters=Letters(schedule_id("a"), NOW - MINUTE, NOW, 60),
+        next_at=NOW + timedelta(milliseconds=100),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *({}, FULL, {"walk": Walk({"a": "b"})}, REPLAY),
+        {"walk": Walk({}, letters=Letters(None, None, NOW, 1))},
+    ],
+)
 def test_a_job_comes_back_as_it_was_stored(
     world: World, fields: dict[str, Any]
 ) -> None:
@@ -185,6 +215,25 @@ def test_what_a_job_no_longer_has_is_taken_off(world: World) -> None:
 def test_a_job_that_is_not_there_is_not_advanced(world: World) -> None:
     assert world.jobs.advance(job(), (), before=job()) is Write.LOST
     assert world.jobs.find(job().job_id) is None
+
+
+def test_the_results_of_a_replay_come_back_as_they_were_written(world: World) -> None:
+    before = stored(world, job())
+    name = f"{schedule_id('a')}.v1.20260309T120000Z"
+    at = NOW + timedelta(microseconds=1)
+    told = [
+        Result(
+            0,
+            Outcome.CHANGED,
+            schedule_id("a"),
+            occurrence_id=name,
+            available_at=at,
+        ),
+        Result(1, Outcome.UNCHANGED, schedule_id("a"), occurrence_id=name),
+    ]
+    after = replace(before, step=1)
+    assert world.jobs.advance(after, told, before=before) is Write.APPLIED
+    assert world.jobs.results(before.job_id, start=0, limit=9) == tuple(told)
 
 
 def test_results_come_from_an_index_on_in_order(world: World) -> None:
