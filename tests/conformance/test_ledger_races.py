@@ -45,7 +45,7 @@ def test_a_lane_and_a_slot_have_one_holder(engine_database: Database) -> None:
             Deed(
                 (claiming(row),),
                 lane=LANE.held_by(row.occurrence_id),
-                takes=Slot("acme", 0, row.occurrence_id, 1),
+                takes=Slot("acme", 0, row.occurrence_id),
             )
         )
 
