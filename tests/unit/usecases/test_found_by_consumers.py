@@ -1,6 +1,5 @@
 """Faults that the simulation's consumers found, each as the shortest course."""
 
-<<<<<<< HEAD
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
@@ -9,13 +8,6 @@ from hourbell.usecases.occurrences import cancel_occurrence
 from hourbell.usecases.ports import Change, Write
 from hourbell.usecases.work_ports import Deed
 from hourbell.usecases.work_values import Answer, Outcome
-=======
-from collections.abc import Sequence
-from datetime import timedelta
-
-from hourbell.usecases.ports import Change, Write
-from hourbell.usecases.work_values import Outcome
->>>>>>> ebf7027 (Do not let a late heartbeat shorten a lease)
 
 from tests.unit.usecases.working import Shop
 
@@ -75,7 +67,6 @@ def test_a_heartbeat_that_another_one_overtakes_is_still_heard() -> None:
 
     assert told.outcome is Outcome.OK
     assert told.lease_expires_at == shop.now + timedelta(seconds=40)
-<<<<<<< HEAD
 
 
 class Interrupted:
@@ -129,5 +120,3 @@ def test_a_failure_is_no_retry_after_a_cancel_of_the_same_moment() -> None:
 
     assert told.state is State.CANCELED
     assert shop.row(name).state is State.CANCELED
-=======
->>>>>>> ebf7027 (Do not let a late heartbeat shorten a lease)
