@@ -195,6 +195,8 @@ class Consumer:
             The messages that must come again: those that nobody could claim, and what
             was not finished `margin_seconds` before the invocation's end.
         """
+        # An exit in a handler of the last invocation is no matter of this one.
+        self._stopping.clear()
         end = float("inf")
         if context is not None:
             left_seconds = context.get_remaining_time_in_millis() / 1_000
