@@ -90,7 +90,7 @@ class MemoryQueue:
 
     def receive(self, most: int, wait_seconds: int) -> list[Received]:
         self._fail_if_planned()
-        found = []
+        found: list[Received] = []
         with self._lock:
             for each in self._stored:
                 if each.visible_at <= self._now() and len(found) < most:

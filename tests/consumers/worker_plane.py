@@ -94,7 +94,8 @@ class WorkerPlane:
         document = json.loads(body)
         with self._lock:
             self.calls.append((route, document))
-            fault = (self.faults.get(route) or [None]).pop(0)
+            planned = self.faults.get(route)
+            fault = planned.pop(0) if planned else None
             if fault is not None and not fault.is_done:
                 return self._failed(fault, document)
             results = [self._item(route, document, each) for each in document["items"]]

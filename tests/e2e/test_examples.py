@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -31,7 +32,7 @@ LEASE = {"HOURBELL_LEASE_SECONDS": "10"}
 
 @pytest.fixture(params=ALL, ids=[each.name for each in ALL])
 def example(request: pytest.FixtureRequest) -> Example:
-    return request.param
+    return cast("Example", request.param)
 
 
 @pytest.fixture
