@@ -108,8 +108,8 @@ class Program:
 
 
 def _read(stream: Iterable[str], into: list[str]) -> None:
-    for line in stream:
-        into.append(line.strip())
+    # Each line is there as soon as it comes.
+    into.extend(line.strip() for line in stream)
 
 
 @contextmanager
