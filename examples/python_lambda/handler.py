@@ -5,6 +5,7 @@ visibility of six times the function's timeout. SQLite stands for the database t
 real function reaches over the network; `once` is the same with PostgreSQL.
 """
 
+import logging
 import os
 import sqlite3
 import time
@@ -13,6 +14,7 @@ from typing import Any
 
 from hourbell.consumer import SCHEMA, Consumer, Context, Message, Options, once
 
+LOGGER = logging.getLogger("books")
 DATABASE = os.environ["EFFECTS"]
 BOOKS = "CREATE TABLE IF NOT EXISTS books (occurrence_id TEXT, account TEXT)"
 
@@ -28,7 +30,7 @@ with closing(sqlite3.connect(DATABASE, timeout=30)) as _connection, _connection:
 def book(message: Message, context: Context) -> None:
     """Book the payload's account, in one transaction with the occurrence's key."""
     order = message.payload
-    print(f"working {message.occurrence_id}", flush=True)
+    LOGGER.info("working %s", message.occurrence_id)
     if context.attempt is not None and context.attempt <= order.get("fails", 0):
         raise ConnectionError("the bank does not answer")
     time.sleep(order.get("seconds", 0))
@@ -41,7 +43,7 @@ def book(message: Message, context: Context) -> None:
                 "INSERT INTO books VALUES (?, ?)",
                 (message.occurrence_id, order["account"]),
             )
-    print(f"booked {message.occurrence_id}", flush=True)
+    LOGGER.info("booked %s", message.occurrence_id)
     time.sleep(order.get("seconds", 0))
 
 

@@ -8,10 +8,12 @@ It ends with SIGTERM or SIGINT, when what runs has ended.
 import logging
 import os
 import sqlite3
+import sys
 from contextlib import closing
 
 from hourbell.consumer import SCHEMA, Consumer, Context, Message, Options, once
 
+LOGGER = logging.getLogger("books")
 DATABASE = os.environ["EFFECTS"]
 BOOKS = "CREATE TABLE IF NOT EXISTS books (occurrence_id TEXT, account TEXT)"
 
@@ -23,7 +25,7 @@ consumer = Consumer.connect(options=Options(lease_seconds=lease_seconds))
 def book(message: Message, context: Context) -> None:
     """Book the payload's account, in one transaction with the occurrence's key."""
     order = message.payload
-    print(f"working {message.occurrence_id}", flush=True)
+    LOGGER.info("working %s", message.occurrence_id)
     if context.attempt is not None and context.attempt <= order.get("fails", 0):
         raise ConnectionError("the bank does not answer")
     # Work that takes its time looks whether it should still go on.
@@ -37,13 +39,13 @@ def book(message: Message, context: Context) -> None:
                 "INSERT INTO books VALUES (?, ?)",
                 (message.occurrence_id, order["account"]),
             )
-    print(f"booked {message.occurrence_id}", flush=True)
+    LOGGER.info("booked %s", message.occurrence_id)
     context.wait(order.get("seconds", 0))
 
 
 def main() -> None:
     """Make the tables and work until told to stop."""
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
     with closing(sqlite3.connect(DATABASE, timeout=30)) as connection, connection:
         connection.execute(SCHEMA)
         connection.execute(BOOKS)

@@ -88,7 +88,7 @@ module Hourbell
   # The queue.
   class Queue
     def initialize(url)
-      endpoint = ENV['AWS_ENDPOINT_URL_SQS'] || url[%r{\Ahttps?://[^/]+}]
+      endpoint = ENV['AWS_ENDPOINT_URL_SQS'] || ENV['AWS_ENDPOINT_URL'] || url[%r{\Ahttps?://[^/]+}]
       @url = url
       @client = Client.new(endpoint, 'sqs')
     end

@@ -5,6 +5,7 @@ what the answer does not name. SIGTERM ends it between two invocations.
 """
 
 import importlib.util
+import logging
 import os
 import signal
 import sys
@@ -27,6 +28,7 @@ class Invocation:
 
 
 def main(path: str) -> None:
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
     stopping: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: stopping.append(number))
     spec = importlib.util.spec_from_file_location("handler", path)

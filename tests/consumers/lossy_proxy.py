@@ -1,10 +1,10 @@
-"""A proxy before the API that loses answers: what was asked is done, nobody hears it."""
+"""A proxy before the API that loses answers: it is done, and nobody hears of it."""
 
 import http.client
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
@@ -71,8 +71,10 @@ def _handler(proxy: LossyProxy) -> type[BaseHTTPRequestHandler]:
                     self.send_header(name, value)
             self.send_header("Content-Length", str(len(content)))
             self.send_header("Connection", "close")
-            self.end_headers()
-            self.wfile.write(content)
+            # Who asked may have been killed meanwhile.
+            with suppress(OSError):
+                self.end_headers()
+                self.wfile.write(content)
 
         def log_message(self, *_: Any) -> None:
             """Say nothing."""

@@ -67,7 +67,9 @@ class MemoryQueue:
         self._lock = threading.Lock()
         self._stored: list[Stored] = []
         self.hidden: list[tuple[list[str], int]] = []
+        # How many calls fail; and the names of those that do until they are taken out.
         self.faults = 0
+        self.broken: set[str] = set()
         # Called at each receive, with how many messages it is going to bring.
         self.on_receive: Callable[[int], None] = lambda _: None
 
@@ -89,7 +91,7 @@ class MemoryQueue:
             return [each.message_id for each in self._stored if each.visible_at <= now]
 
     def receive(self, most: int, wait_seconds: int) -> list[Received]:
-        self._fail_if_planned()
+        self._fail_if_planned("receive")
         found: list[Received] = []
         with self._lock:
             for each in self._stored:
@@ -102,7 +104,7 @@ class MemoryQueue:
         return found
 
     def delete(self, receipts: Sequence[str]) -> None:
-        self._fail_if_planned()
+        self._fail_if_planned("delete")
         with self._lock:
             self._stored = [
                 each
@@ -111,14 +113,16 @@ class MemoryQueue:
             ]
 
     def hide(self, receipts: Sequence[str], seconds: int) -> None:
-        self._fail_if_planned()
+        self._fail_if_planned("hide")
         with self._lock:
             self.hidden.append((list(receipts), seconds))
             for each in self._stored:
                 if any(receipt in receipts for receipt in each.receipts):
                     each.visible_at = self._now() + seconds
 
-    def _fail_if_planned(self) -> None:
+    def _fail_if_planned(self, name: str) -> None:
+        if name in self.broken:
+            raise QueueFault("as planned")
         if self.faults:
             self.faults -= 1
             raise QueueFault("as planned")

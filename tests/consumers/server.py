@@ -7,7 +7,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
@@ -100,8 +100,10 @@ def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
             self.send_response(status)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            # Who asked may have been killed meanwhile.
+            with suppress(OSError):
+                self.end_headers()
+                self.wfile.write(content)
 
         def log_message(self, *_: Any) -> None:
             """Say nothing."""

@@ -253,17 +253,29 @@ def assert_each_effect_once(story: Story, count: int) -> None:
     assert story.lost.keys() == LOSSES.keys()
 
 
-class TestThirty:
-    """What the gate has time for."""
+@pytest.fixture(scope="module")
+def thirty(
+    world: ApiWorld, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Story]:
+    return told(world, tmp_path_factory.mktemp("books"), 30)
 
-    @pytest.fixture(scope="class")
-    def stories(
-        self, world: ApiWorld, tmp_path_factory: pytest.TempPathFactory
-    ) -> dict[str, Story]:
-        return told(world, tmp_path_factory.mktemp("books"), 30)
 
-    @pytest.mark.parametrize("name", NAMES)
-    def test_every_effect_happens_once(
-        self, stories: dict[str, Story], name: str
-    ) -> None:
-        assert_each_effect_once(stories[name], 30)
+@pytest.mark.parametrize("name", NAMES)
+def test_every_effect_of_thirty_happens_once(
+    thirty: dict[str, Story], name: str
+) -> None:
+    assert_each_effect_once(thirty[name], 30)
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Story]:
+    with api_world_in(tmp_path_factory.mktemp("many")) as world:
+        return told(world, tmp_path_factory.mktemp("books"), 300)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", NAMES)
+def test_every_effect_of_three_hundred_happens_once(
+    many: dict[str, Story], name: str
+) -> None:
+    assert_each_effect_once(many[name], 300)

@@ -259,11 +259,17 @@ def test_a_queue_that_fails_is_asked_again_after_a_pause() -> None:
 
 def test_a_message_that_cannot_be_deleted_is_skipped_when_it_comes_again() -> None:
     rig = Rig()
-    rig.enqueue(1)
-    rig.does(lambda *_: setattr(rig.queue, "faults", 1))
-    rig.queue.on_receive = lambda count: rig.consumer.stop() if not count else None
+    (row,) = rig.enqueue(1)
+    rig.does()
+    rig.queue.broken.add("delete")
     rig.run()
     assert rig.done == [occurrence_id(1)]
+    assert len(rig.queue.bodies()) == 1
+    rig.queue.broken.clear()
+    rig.clock.time += 120
+    rig.consumer.handle(rig.lambda_event())
+    assert rig.done == [occurrence_id(1)]
+    assert row.state == "SUCCEEDED"
 
 
 @pytest.mark.parametrize("status", [404, 409])
@@ -325,6 +331,20 @@ def test_untracked_work_that_fails_comes_again_with_its_message(
     rig.run()
     assert len(rig.queue.bodies()) == 1
     assert rig.queue.hidden == hidden
+
+
+def test_a_throttled_message_that_cannot_be_hidden_comes_again_sooner() -> None:
+    rig = Rig()
+    rig.enqueue(1, tracking="UNTRACKED")
+
+    def act(*_: Any) -> None:
+        rig.queue.broken.add("hide")
+        raise Throttled(retry_after=7)
+
+    rig.does(act)
+    rig.run()
+    assert rig.queue.hidden == []
+    assert len(rig.queue.bodies()) == 1
 
 
 def test_what_nobody_handles_or_can_read_is_left_and_a_test_message_deleted() -> None:
