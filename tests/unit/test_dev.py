@@ -111,7 +111,10 @@ def test_no_color_where_nobody_looks() -> None:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A copy of the files that locks are made of."""
-    for name in ("pyproject.toml", "package.json", "package-lock.json"):
+    (tmp_path / "examples/nodejs").mkdir(parents=True)
+    npm = ("package.json", "package-lock.json")
+    example = [f"examples/nodejs/{name}" for name in npm]
+    for name in ("pyproject.toml", *npm, *example):
         shutil.copy(ROOT / name, tmp_path)
     shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
     return tmp_path
