@@ -11,6 +11,7 @@ from hourbell.domain.job import (
     Creator,
     Job,
     JobState,
+    Letters,
     Operation,
     Outcome,
     Progress,
@@ -23,6 +24,7 @@ from hourbell.domain.job import (
 from hourbell.domain.misfire import Misfire, MisfirePolicy
 from hourbell.domain.replanning import Shift
 from hourbell.domain.schedule import Timing
+from hourbell.domain.work import DeadLetter
 from hourbell.usecases.ports import Write
 
 from tests.conformance.samples import MINUTE, NOW, schedule_id
