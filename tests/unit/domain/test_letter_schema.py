@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +89,29 @@ def test_a_letter_says_why_when_and_how_often() -> None:
         "died_at": "2026-03-09T13:00:00Z",
     }
     assert data["send"] == 3
+
+
+@pytest.mark.parametrize(
+    ("enqueued", "started", "attempt"),
+    [
+        # The message that the last attempt had.
+        (NOON, NOON + timedelta(seconds=5), 3),
+        # Claimed before its send was noted.
+        (None, NOON, 3),
+        # One that nobody claimed any more.
+        (NOON + timedelta(hours=1), NOON, 4),
+        (NOON, None, 4),
+    ],
+)
+def test_its_attempt_is_that_of_the_message(
+    enqueued: datetime | None, started: datetime | None, attempt: int
+) -> None:
+    row = replace(DEAD, enqueued_at=enqueued, started_at=started)
+    definition = replace(VERSION.definition, payload_json='"<attempt>"')
+    letter = json.loads(encode_letter(row, replace(VERSION, definition=definition)))
+    data = letter["data"]
+    assert (data["attempt"], data["payload"]) == (attempt, str(attempt))
+    assert data["attempts"] == 3
 
 
 def test_a_message_that_was_given_up_makes_a_letter_of_its_own_reason() -> None:

@@ -1,5 +1,6 @@
 """The dead letter of an occurrence: its message as it was, and why it is dead."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -57,4 +58,15 @@ def _encode(
         "attempts": row.attempts,
         "died_at": format_instant(died_at),
     }
-    return encode(row, version, row.sends, LETTER_TYPE, members)
+    return encode(_as_sent(row), version, row.sends, LETTER_TYPE, members)
+
+
+def _as_sent(row: Occurrence) -> Occurrence:
+    """Return a row as it was when its last message was sent, as far as that tells it.
+
+    Whoever claimed that message has counted its attempt since.
+    """
+    begun, sent = row.started_at, row.enqueued_at
+    if not row.attempts or begun is None or (sent is not None and sent > begun):
+        return row
+    return replace(row, attempt=row.attempt - 1)
