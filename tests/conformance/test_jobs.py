@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hourbell.domain.definition import NewSchedule, Tracking
+from hourbell.domain.definition import NewSchedule, Overlap, Tracking
 from hourbell.domain.errors import Finding
 from hourbell.domain.job import (
     Creator,
@@ -23,6 +23,7 @@ from hourbell.domain.job import (
 )
 from hourbell.domain.misfire import Misfire, MisfirePolicy
 from hourbell.domain.replanning import Shift
+from hourbell.domain.retry import ErrorClass, Retry
 from hourbell.domain.schedule import Timing
 from hourbell.domain.work import DeadLetter
 from hourbell.usecases.ports import Write
@@ -167,11 +168,13 @@ def test_schedules_to_create_come_back_as_they_were(world: World) -> None:
         "ring",
         "h2",
         '{"n":1.50,"s":"\\"\\u0000"}',
-        Tracking.UNTRACKED,
+        Tracking.TRACKED,
         60,
         Misfire(MisfirePolicy.CATCH_UP, 7, 3_600),
         "Böller 👋",
         {"team": "ops", "x": ""},
+        overlap=Overlap.QUEUE_ONE,
+        retry=Retry(3, 60, 120, None, (ErrorClass.THROTTLED,)),
     )
     wanted = job(operation=Operation.CREATE)
     world.jobs.create(wanted, [plain, full])

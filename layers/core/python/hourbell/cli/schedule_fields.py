@@ -11,6 +11,40 @@ import typer
 from hourbell.api.json_text import read_json
 from hourbell.cli.client import given
 
+Tracked = Annotated[
+    str | None, typer.Option(help="TRACKED or UNTRACKED: do workers report back?")
+]
+Overlap = Annotated[
+    str | None,
+    typer.Option(
+        metavar="POLICY",
+        help="Of one that meets another: ALLOW, SKIP_IF_RUNNING or QUEUE_ONE.",
+    ),
+]
+RetryAttempts = Annotated[
+    int | None, typer.Option(help="How many attempts there are in all.")
+]
+RetryBase = Annotated[
+    int | None,
+    typer.Option(metavar="SECONDS", help="The longest wait after the first."),
+]
+RetryCap = Annotated[
+    int | None, typer.Option(metavar="SECONDS", help="The longest wait at all.")
+]
+RetryDeadline = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SECONDS|none", help="For how long after the first one begins."
+    ),
+]
+RetryOn = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CLASS",
+        help="RETRYABLE, THROTTLED or LEASE_EXPIRED; repeatable, all by default.",
+    ),
+]
+
 
 def _options(  # noqa: PLR0913 - one option for each field
     *,
@@ -52,39 +86,13 @@ def _options(  # noqa: PLR0913 - one option for each field
         int | None,
         typer.Option(metavar="SECONDS", help="What is later than this never runs."),
     ] = None,
-    tracking: Annotated[
-        str | None, typer.Option(help="TRACKED or UNTRACKED: do workers report back?")
-    ] = None,
-    overlap: Annotated[
-        str | None,
-        typer.Option(
-            metavar="POLICY",
-            help="Of one that meets another: ALLOW, SKIP_IF_RUNNING or QUEUE_ONE.",
-        ),
-    ] = None,
-    retry_attempts: Annotated[
-        int | None, typer.Option(help="How many attempts there are in all.")
-    ] = None,
-    retry_base: Annotated[
-        int | None,
-        typer.Option(metavar="SECONDS", help="The longest wait after the first."),
-    ] = None,
-    retry_cap: Annotated[
-        int | None, typer.Option(metavar="SECONDS", help="The longest wait at all.")
-    ] = None,
-    retry_deadline: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SECONDS|none", help="For how long after the first one begins."
-        ),
-    ] = None,
-    retry_on: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CLASS",
-            help="RETRYABLE, THROTTLED or LEASE_EXPIRED; repeatable, all by default.",
-        ),
-    ] = None,
+    tracking: Tracked = None,
+    overlap: Overlap = None,
+    retry_attempts: RetryAttempts = None,
+    retry_base: RetryBase = None,
+    retry_cap: RetryCap = None,
+    retry_deadline: RetryDeadline = None,
+    retry_on: RetryOn = None,
     file: Annotated[
         Path | None,
         typer.Option(

@@ -1,6 +1,7 @@
 """PynamoDB attribute types for Hourbell's values."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -212,10 +213,14 @@ class RetryAttribute(Attribute[Retry]):
 
     def deserialize(self, value: str) -> Retry:
         """Read what `serialize` wrote; members of a later release are ignored."""
-        members = json.loads(value)
-        known = {each.name: members[each.name] for each in fields(Retry)}
-        known["retryable"] = tuple(ErrorClass(each) for each in known["retryable"])
-        return Retry(**known)
+        return read_retry(json.loads(value))
+
+
+def read_retry(members: Mapping[str, Any]) -> Retry:
+    """Return the policy that has these members; others are ignored."""
+    known = {each.name: members[each.name] for each in fields(Retry)}
+    known["retryable"] = tuple(ErrorClass(each) for each in known["retryable"])
+    return Retry(**known)
 
 
 class WatermarksAttribute(Attribute[dict[int, datetime]]):

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from hourbell.adapters.dynamodb import layout
+from hourbell.adapters.dynamodb.attributes import read_retry
 from hourbell.adapters.dynamodb.codec import Item, decode, encode
 from hourbell.adapters.dynamodb.models import (
     JobItem,
@@ -13,7 +14,7 @@ from hourbell.adapters.dynamodb.models import (
     JobResultsItem,
     ListedJobItem,
 )
-from hourbell.domain.definition import NewSchedule, Tracking
+from hourbell.domain.definition import NewSchedule, Overlap, Tracking
 from hourbell.domain.errors import Finding
 from hourbell.domain.instants import format_instant, parse_instant
 from hourbell.domain.job import (
@@ -29,6 +30,7 @@ from hourbell.domain.job import (
 )
 from hourbell.domain.misfire import Misfire, MisfirePolicy
 from hourbell.domain.replanning import Shift
+from hourbell.domain.retry import USUAL_RETRY
 from hourbell.domain.schedule import Timing
 from hourbell.domain.work import DeadLetter
 from hourbell.usecases import job_ports
@@ -240,6 +242,8 @@ def _members(request: NewSchedule) -> dict[str, Any]:
         "misfire": asdict(request.misfire),
         "description": request.description,
         "tags": dict(request.tags),
+        "overlap": request.overlap,
+        "retry": asdict(request.retry),
     }
 
 
@@ -255,6 +259,9 @@ def _new_schedule(members: Mapping[str, Any], payload_json: str) -> NewSchedule:
         misfire=_misfire(members["misfire"]),
         description=members["description"],
         tags=members["tags"],
+        # Jobs of the release before have neither.
+        overlap=Overlap(members.get("overlap", Overlap.ALLOW)),
+        retry=read_retry(members["retry"]) if "retry" in members else USUAL_RETRY,
     )
 
 
