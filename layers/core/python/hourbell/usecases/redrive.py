@@ -175,7 +175,6 @@ def _forward(returns: Returns, queue: str, body: str, group: str) -> None:
     entry = Entry("0", body, delay_seconds=0, group=group)
     answer = returns.queues.send(queue, [entry]).get("0", Sent.RETRY)
     if answer is Sent.REFUSED:
-        message = f"the dead-letter queue {queue} refuses a message"
-        raise Permanent(message, code="letter_refused")
+        raise Permanent(f"the dead-letter queue {queue} refuses a message")
     if answer is Sent.RETRY:
         raise Transient(f"the dead-letter queue {queue} did not take a message")
