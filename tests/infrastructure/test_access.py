@@ -219,7 +219,7 @@ def test_roles_are_assumed_by_lambda_only(assembly: Assembly) -> None:
         for role in assembly.of_type("AWS::IAM::Role")
         if role.logical_id != api_log_role(assembly)
     ]
-    assert len(roles) == 6
+    assert len(roles) == 7
     for (statement,) in roles:
         assert statement["Principal"] == {"Service": "lambda.amazonaws.com"}
 
