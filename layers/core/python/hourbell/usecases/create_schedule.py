@@ -234,6 +234,8 @@ def definition_of(request: NewSchedule) -> Definition:
         tracking=request.tracking,
         flexible_window_seconds=request.flexible_window_seconds,
         misfire=request.misfire,
+        overlap=request.overlap,
+        retry=request.retry,
     )
 
 

@@ -42,7 +42,8 @@ class QuotaChange:
     """The quotas that a change names; None leaves one as it is.
 
     Attributes:
-        triggers_per_minute: None is any number; KEPT leaves it as it is.
+        triggers_per_minute: None is any number; KEPT leaves it as it is. So it is with
+            `running` and `retries_per_minute`.
     """
 
     schedules: int | None = None
@@ -50,16 +51,19 @@ class QuotaChange:
     min_interval_seconds: int | None = None
     catch_up_per_minute: int | None = None
     triggers_per_minute: int | Kept | None = Kept.KEPT
+    running: int | Kept | None = Kept.KEPT
+    retries_per_minute: int | Kept | None = Kept.KEPT
 
     def applied_to(self, quotas: Quotas) -> Quotas:
         """Return the quotas after the change."""
-        triggers = self.triggers_per_minute
         return Quotas(
             _first(self.schedules, quotas.schedules),
             _first(self.payload_bytes, quotas.payload_bytes),
             _first(self.min_interval_seconds, quotas.min_interval_seconds),
             _first(self.catch_up_per_minute, quotas.catch_up_per_minute),
-            quotas.triggers_per_minute if isinstance(triggers, Kept) else triggers,
+            _said(self.triggers_per_minute, quotas.triggers_per_minute),
+            _said(self.running, quotas.running),
+            _said(self.retries_per_minute, quotas.retries_per_minute),
         )
 
 
@@ -275,3 +279,7 @@ def _principal_taken() -> Conflict:
 
 def _first(given: int | None, otherwise: int) -> int:
     return otherwise if given is None else given
+
+
+def _said(given: int | Kept | None, otherwise: int | None) -> int | None:
+    return otherwise if isinstance(given, Kept) else given
