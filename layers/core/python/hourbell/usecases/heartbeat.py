@@ -12,7 +12,7 @@ from hourbell.usecases.attempts import is_asked_to_stop
 from hourbell.usecases.ports import Change, Write
 from hourbell.usecases.version_reads import read_versions
 from hourbell.usecases.work_values import Beat, Held, Outcome
-from hourbell.usecases.workplace import Workplace
+from hourbell.usecases.workplace import MAX_ROUNDS, Workplace
 
 
 def heartbeat(
@@ -20,40 +20,72 @@ def heartbeat(
 ) -> list[Beat]:
     """Extend leases; tell who should stop; answer for each, in order.
 
-    A lease that has run out is extended too, as long as nobody else has taken over.
-    The watch stays where it is: when it is due it finds the lease extended, and another
-    one follows.
+    Who lost a race looks again. A lease that has run out is extended too, as long as
+    nobody else has taken over. The watch stays where it is: when it is due it finds
+    the lease extended, and another one follows.
 
     Raises:
         InvalidInput: `invalid_occurrence_id`.
         Transient: nothing could be read; nothing is extended.
     """
-    rows = place.find(tenant_id, [each.occurrence_id for each in held])
-    expiry = place.clock.now() + timedelta(seconds=lease_seconds)
-    answers = {
-        each.occurrence_id: Beat(each.occurrence_id, _objection(each, rows))
+    lease = timedelta(seconds=lease_seconds)
+    answers: dict[str, Beat] = {}
+    left = list(held)
+    for number in range(MAX_ROUNDS):
+        if not left:
+            break
+        try:
+            answers |= _extend(place, tenant_id, left, lease)
+        except Transient:
+            if not number:
+                raise
+            break
+        left = [each for each in left if each.occurrence_id not in answers]
+    return [
+        answers.get(each.occurrence_id) or Beat(each.occurrence_id, Outcome.UNAVAILABLE)
         for each in held
-    }
-    good = [
-        rows[each.occurrence_id]
-        for each in held
-        if answers[each.occurrence_id].outcome is Outcome.OK
     ]
+
+
+def _extend(
+    place: Workplace, tenant_id: str, held: Sequence[Held], lease: timedelta
+) -> dict[str, Beat]:
+    """Extend leases; leave out those that somebody else changed meanwhile.
+
+    What a heartbeat before this one is still about to write must not shorten a lease:
+    so each expects the lease as it was read.
+
+    Raises:
+        Transient: nothing could be read; nothing is extended.
+    """
+    rows = place.find(tenant_id, [each.occurrence_id for each in held])
+    expiry = place.clock.now() + lease
+    objections = {each.occurrence_id: _objection(each, rows) for each in held}
+    good = [rows[name] for name, it in objections.items() if it is Outcome.OK]
+    answers = {
+        name: Beat(name, it) for name, it in objections.items() if it is not Outcome.OK
+    }
     changes = [
         Change(
             replace(row, lease_expires_at=max(row.lease_expires_at or expiry, expiry)),
             Transition.EXTEND,
-            (("lease_token", row.lease_token),),
+            (
+                ("lease_token", row.lease_token),
+                ("lease_expires_at", row.lease_expires_at),
+            ),
         )
         for row in good
     ]
     moved = place.timeline.move(changes) if changes else []
     versions = _versions(place, good)
     for change, answer in zip(changes, moved, strict=True):
-        version = versions.get(_ref(change.row))
-        beat = _beat(place, change.row, version, answer)
-        answers[change.row.occurrence_id] = beat
-    return [answers[each.occurrence_id] for each in held]
+        row = change.row
+        if answer is Write.UNKNOWN:
+            name = row.occurrence_id
+            answers[name] = Beat(name, Outcome.UNAVAILABLE)
+        elif answer is Write.APPLIED:
+            answers[row.occurrence_id] = _beat(place, row, versions.get(_ref(row)))
+    return answers
 
 
 def _objection(held: Held, rows: dict[str, Occurrence]) -> Outcome:
@@ -79,17 +111,11 @@ def _versions(
         return {}
 
 
-def _beat(
-    place: Workplace, row: Occurrence, version: Version | None, answer: Write
-) -> Beat:
-    name = row.occurrence_id
-    if answer is Write.UNKNOWN:
-        return Beat(name, Outcome.UNAVAILABLE)
-    if answer is not Write.APPLIED:
-        return Beat(name, Outcome.LEASE_LOST)
+def _beat(place: Workplace, row: Occurrence, version: Version | None) -> Beat:
     stop = row.cancel_requested_at is not None
     if version is not None:
         # What is not known now, the next heartbeat tells.
         with suppress(Transient):
             stop = is_asked_to_stop(place, row, version)
-    return Beat(name, Outcome.OK, row.lease_expires_at, cancel_requested=stop)
+    name, expiry = row.occurrence_id, row.lease_expires_at
+    return Beat(name, Outcome.OK, expiry, cancel_requested=stop)

@@ -1,0 +1,66 @@
+"""Faults that the simulation's consumers found, each as the shortest course."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from hourbell.usecases.ports import Change, Write
+from hourbell.usecases.work_values import Outcome
+
+from tests.unit.usecases.working import Shop
+
+
+class Delayed:
+    """A timeline that gives no clear answer to a move, and makes it later."""
+
+    def __init__(self, shop: Shop) -> None:
+        self.target = shop.world.timeline
+        self.waiting: list[Sequence[Change]] = []
+        self.is_slow = True
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.target, name)
+
+    def move(self, changes: Sequence[Change]) -> list[Write]:
+        if not self.is_slow:
+            return self.target.move(changes)
+        self.waiting.append(changes)
+        return [Write.UNKNOWN for _ in changes]
+
+
+def test_a_heartbeat_that_takes_effect_late_does_not_shorten_a_lease() -> None:
+    shop = Shop()
+    name = shop.due()
+    token = shop.run(name, seconds=20)
+    slow = Delayed(shop)
+    shop.world.timeline = slow  # type: ignore[assignment]
+    unclear = shop.beat(name, token, seconds=20)
+    slow.is_slow = False
+    shop.world.clock.set(shop.now + timedelta(seconds=5))
+    told = shop.beat(name, token, seconds=20)
+
+    for changes in slow.waiting:
+        slow.target.move(changes)
+
+    assert unclear.outcome is Outcome.UNAVAILABLE
+    assert told.outcome is Outcome.OK
+    assert shop.row(name).lease_expires_at == told.lease_expires_at
+
+
+def test_a_heartbeat_that_another_one_overtakes_is_still_heard() -> None:
+    shop = Shop()
+    name = shop.due()
+    token = shop.run(name, seconds=20)
+    target, rounds = shop.world.timeline, iter(range(1))
+
+    class Overtaken(Delayed):
+        def move(self, changes: Sequence[Change]) -> list[Write]:
+            if next(rounds, None) is not None:
+                shop.world.timeline = target
+                shop.beat(name, token, seconds=40)
+            return target.move(changes)
+
+    shop.world.timeline = Overtaken(shop)  # type: ignore[assignment]
+    told = shop.beat(name, token, seconds=20)
+
+    assert told.outcome is Outcome.OK
+    assert told.lease_expires_at == shop.now + timedelta(seconds=40)
