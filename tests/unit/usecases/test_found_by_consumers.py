@@ -1,10 +1,13 @@
 """Faults that the simulation's consumers found, each as the shortest course."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
+from hourbell.domain.occurrence import State
+from hourbell.usecases.occurrences import cancel_occurrence
 from hourbell.usecases.ports import Change, Write
-from hourbell.usecases.work_values import Outcome
+from hourbell.usecases.work_ports import Deed
+from hourbell.usecases.work_values import Answer, Outcome
 
 from tests.unit.usecases.working import Shop
 
@@ -64,3 +67,56 @@ def test_a_heartbeat_that_another_one_overtakes_is_still_heard() -> None:
 
     assert told.outcome is Outcome.OK
     assert told.lease_expires_at == shop.now + timedelta(seconds=40)
+
+
+class Interrupted:
+    """A ledger before whose first deed something else happens."""
+
+    def __init__(self, shop: Shop, meanwhile: Callable[[], object]) -> None:
+        self.target = shop.world.ledger
+        self.meanwhile: Callable[[], object] | None = meanwhile
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.target, name)
+
+    def do(self, deed: Deed) -> Write:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
+        return self.target.do(deed)
+
+
+def interrupted(shop: Shop, name: str) -> None:
+    """Let the next deed be overtaken by the cancel of an occurrence."""
+    place = shop.world.workplace
+
+    def meanwhile() -> None:
+        cancel_occurrence(place, "acme", name)
+
+    shop.world.ledger = Interrupted(shop, meanwhile)  # type: ignore[assignment]
+
+
+def test_a_worker_that_takes_over_finds_a_cancel_of_the_same_moment() -> None:
+    shop = Shop()
+    name = shop.due()
+    shop.run(name, seconds=20)
+    shop.world.clock.set(shop.now + timedelta(seconds=25))
+    interrupted(shop, name)
+
+    (answer,) = shop.claim(name)
+
+    assert answer.answer is Answer.SKIP
+    assert shop.row(name).state is State.CANCELED
+    assert shop.row(name).attempt == 1
+
+
+def test_a_failure_is_no_retry_after_a_cancel_of_the_same_moment() -> None:
+    shop = Shop()
+    name = shop.due()
+    token = shop.run(name)
+    interrupted(shop, name)
+
+    told = shop.fail(name, token)
+
+    assert told.state is State.CANCELED
+    assert shop.row(name).state is State.CANCELED

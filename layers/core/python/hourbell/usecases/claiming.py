@@ -23,6 +23,7 @@ from hourbell.usecases.attempts import (
     attempt_of,
     failing,
     giving_up,
+    still_its_workers,
     watch_of,
 )
 from hourbell.usecases.lanes import enter
@@ -172,15 +173,13 @@ def _taking_over(place: Workplace, wish: Wish, terms: Terms) -> Plan:
         return Plan(_skipped(ended.row, SkipReason.CANCELED), deed=ended.deed)
     # It need not wait: here is a worker that takes it.
     taken = _leased(place, wish, terms, slot=row.slot)
-    expects = (("lease_token", row.lease_token), ("attempt", row.attempt))
+    expects = (
+        *still_its_workers(row),
+        ("attempt", row.attempt),
+        ("lease_expires_at", row.lease_expires_at),
+    )
     deed = Deed(
-        (
-            Change(
-                taken,
-                Transition.RECLAIM,
-                (*expects, ("lease_expires_at", row.lease_expires_at)),
-            ),
-        ),
+        (Change(taken, Transition.RECLAIM, expects),),
         dispatches=(watch_of(place, taken, now),),
         attempts=(attempt_of(row, _DIED, now),),
     )
