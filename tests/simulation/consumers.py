@@ -3,9 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
-from hourbell.domain.errors import Conflict, Forbidden, HourbellError, NotFound, Transient
+from hourbell.domain.errors import (
+    Conflict,
+    Forbidden,
+    HourbellError,
+    NotFound,
+    Transient,
+)
 from hourbell.domain.retry import ErrorClass, Failure
 from hourbell.usecases.claim import claim
 from hourbell.usecases.finish import complete_work, fail_work
@@ -55,10 +62,13 @@ class Consumers:
     """All consumers, and what they did.
 
     Attributes:
+        are_there: whether there are any.
         works: by occurrence and token.
         effects: by occurrence_id, the token under which its effect was made; in the
             consumer's own database, where an id has one at most.
     """
+
+    are_there = True
 
     def __init__(self, world: Any) -> None:
         self.world = world
@@ -79,7 +89,7 @@ class Consumers:
         for work in self.works.values():
             if not work.is_over and work.ends_at > end:
                 work.ends_at = end
-                self._later(self.rng.uniform(200, 300), lambda it=work: self._end(it))
+                self._later(self.rng.uniform(200, 300), partial(self._end, work))
 
     # --- calls ------------------------------------------------------------------
 
@@ -122,7 +132,9 @@ class Consumers:
         """Claim what was received, as a consumer that may lose the answer."""
         by_name = {each.occurrence_id: each for each in batch}
         tokens = {
-            name: f"{self.rng.getrandbits(128):032x}" if self.rng.random() < 0.7 else None
+            name: f"{self.rng.getrandbits(128):032x}"
+            if self.rng.random() < 0.7
+            else None
             for name in by_name
         }
         self._try_claim(by_name, tokens, self.rng.choice(LEASES), TRIES)
@@ -344,13 +356,18 @@ class Consumers:
         dead = [row for row in rows if row.state == "DEAD"]
         alive = [row for row in rows if row.state != "DEAD" and row.attempt]
         if dead and self.rng.random() < 0.6:
-            self._replay(self.rng.choice(dead))
+            self.replay(self.rng.choice(dead))
         elif alive and self.rng.random() < 0.7:
-            self._cancel(self.rng.choice(alive))
-        elif rows:
-            self._cancel(self.rng.choice(rows))
+            self.cancel(self.rng.choice(alive))
+        elif rows and rows != dead:
+            self.cancel(self.rng.choice([row for row in rows if row not in dead]))
 
-    def _replay(self, row: Any) -> None:
+    def _is_answered(self, label: str, tenant: str, ask: Callable[[Any], Any]) -> bool:
+        answer, refused = self._ask(label, tenant, ask)
+        return refused or answer is not None
+
+    def replay(self, row: Any) -> bool:
+        """Ask for a replay; return whether there is an answer."""
         name, tenant = row.occurrence_id, row.tenant_id
         self.world.count("call: replay")
 
@@ -359,12 +376,11 @@ class Consumers:
             return told.state
 
         self.book.replays[name] += 1
-        self._ask(f"replay {name}", tenant, ask)
+        return self._is_answered(f"replay {name}", tenant, ask)
 
-    def _cancel(self, row: Any) -> None:
+    def cancel(self, row: Any) -> bool:
+        """Ask for a cancel; return whether there is an answer."""
         name, tenant = row.occurrence_id, row.tenant_id
-        if row.state == "DEAD":
-            return
         self.world.count("call: cancel occurrence")
         self.book.cancels.add(name)
 
@@ -373,4 +389,32 @@ class Consumers:
             self.book.on_canceled(told)
             return told.state
 
-        self._ask(f"cancel {name}", tenant, ask)
+        return self._is_answered(f"cancel {name}", tenant, ask)
+
+
+class Scripted(Consumers):
+    """Consumers that do what a life says, in each attempt."""
+
+    def __init__(self, world: Any, script: tuple[str, ...]) -> None:
+        super().__init__(world)
+        self._script = script
+        self.are_there = bool(script)
+        self.messages.never_claimed = script == ("never",)
+
+    def _drawn(self, answer: Any, message: Message, lease: int) -> Work:
+        now, part = self.world.now, self._script[: answer.attempt][-1]
+        if answer.attempt == 1 and answer.occurrence_id in self.book.replays:
+            part = self._script[-1]
+        seconds = 130 if "long" in part else 5
+        kinds = {"fail": ErrorClass.RETRYABLE, "permanent": ErrorClass.PERMANENT}
+        kind = kinds.get(part)
+        return Work(
+            answer.occurrence_id,
+            message.tenant,
+            answer.lease_token,
+            60,
+            now + seconds * SECOND,
+            message,
+            None if kind is None else Failure(kind, "Broken"),
+            dies_at=now + 2 * SECOND if "die" in part else None,
+        )

@@ -104,6 +104,7 @@ def make_call(
         answer = _write(process, name, method, args, kwargs)
     else:
         answer = _read(process, name, method, args, kwargs)
+    world.workbook.judge_fresh()
     process.leave(name)
     world.reached(name, after=True)
     if world.strikes("crash after a call"):

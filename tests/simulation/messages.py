@@ -39,6 +39,7 @@ class Messages:
 
     Attributes:
         lost: (occurrence_id, send) of those that are lost for good.
+        never_claimed: whether no message is ever claimed.
         redriven: likewise, of those that were received too often.
     """
 
@@ -50,6 +51,7 @@ class Messages:
     ) -> None:
         self.world = world
         self._receive, self._redrive = receive, redrive
+        self.never_claimed = False
         self.queued: dict[tuple[str, str], list[Message]] = {}
         self.lost: set[tuple[str, int]] = set()
         self.redriven: set[tuple[str, int]] = set()
@@ -60,7 +62,7 @@ class Messages:
         if world.strikes("message lost for good"):
             self.lost.add((send.occurrence_id, send.number))
             return
-        is_poison = world.strikes("message never claimed")
+        is_poison = self.never_claimed or world.strikes("message never claimed")
         for _ in range(2 if world.strikes("message duplicated") else 1):
             visible_at = send.visible_at
             if world.strikes("message late"):
@@ -102,7 +104,7 @@ class Messages:
             return
         if world.is_down("caller"):
             # They find nobody to ask, and slow down.
-            message.visible_at = world.down["caller"] + world.rng.uniform(1, 60) * SECOND
+            message.visible_at = world.now + world.rng.uniform(60, 600) * SECOND
             self._await(message)
             return
         others = [

@@ -248,6 +248,7 @@ class Model:
         planned = [row for row in rows.values() if row.state == "PLANNED"]
         # What a slow pass planned for a version that ends before is canceled when due.
         planned = [row for row in planned if not _is_stray(history, row)]
+        planned = self._without_spare(planned)
         times = [f"v{row.version} {row.scheduled_for:%d %H:%M:%S}" for row in planned]
         following, state = history.goes_on(self.now), last.state
         if _is_just_over(history, self.now, following):
@@ -271,6 +272,16 @@ class Model:
         elif (planned and cursor not in due) or any(name not in rows for name in names):
             text = f"planned {times}, due before it: {left}"
             self._violate("exactly one chain", text, history)
+
+    def _without_spare(self, planned: list[Any]) -> list[Any]:
+        """Leave out what was planned for a cancel of the row before that failed."""
+        planned = sorted(planned, key=lambda row: row.scheduled_for)
+        asked = self.world.workbook.cancels
+        return [
+            row
+            for before, row in zip([None, *planned], planned, strict=False)
+            if before is None or before.occurrence_id not in asked
+        ]
 
     def _judge_leftovers(self) -> None:
         # What is parked comes up later; not what waits for a row that is gone.

@@ -140,7 +140,7 @@ class OutboxRecords:
             f"{send.time:%d %H:%M:%S} to {send.queue}, delay {send.delay} s"
         )
         world.callers.judge_send(send)
-        if world.is_tracked(send.schedule_id):
+        if world.consumers.are_there and world.is_tracked(send.schedule_id):
             world.consumers.messages.on_send(send)
 
 

@@ -19,7 +19,11 @@ MAX_SKEW = 2.0
 # A function may be frozen past its timeout, yet never past the watermark's lag of two
 # minutes; a caller is answered, or cut off, within 15 s.
 LIVES = {
-    **{"materializer": 100, "relay": 100, "caller": 15, "worker": 60, "mover": 100},
+    "materializer": 100,
+    "relay": 100,
+    "caller": 15,
+    "worker": 60,
+    "mover": 100,
     "api": 15,
 }
 STALLS = {

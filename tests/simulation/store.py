@@ -217,13 +217,7 @@ class WatchedStore(MemoryStore):
     def _judge_row(self, old: Occurrence | None, new: Occurrence) -> None:
         name = f"{new.occurrence_id} {old and old.state} -> {new.state}"
         if old is not None and new.state != old.state:
-            allowed = MOVES.get(str(old.state), set())
-            if self.world.is_tracked(new.schedule_id):
-                allowed = allowed | WORK_MOVES.get(str(old.state), set())
-            if new.state not in allowed:
-                self._violate("state table", name, new.schedule_id)
-            if old.state == "MISSED" and new.backfilled_at is None:
-                self._violate("terminal states stay", name, new.schedule_id)
+            self._judge_move(old, new, name)
         if self.world.is_tracked(new.schedule_id):
             self.world.workbook.on_row(old, new)
         ended = new.state in {"MISSED", "CANCELED", "DEAD"}
@@ -234,6 +228,15 @@ class WatchedStore(MemoryStore):
             self._judge_place(new.key, name)
         if waited and new.is_open:
             self._judge_release(new, name)
+
+    def _judge_move(self, old: Occurrence, new: Occurrence, name: str) -> None:
+        allowed = MOVES.get(str(old.state), set())
+        if self.world.is_tracked(new.schedule_id):
+            allowed = allowed | WORK_MOVES.get(str(old.state), set())
+        if new.state not in allowed:
+            self._violate("state table", name, new.schedule_id)
+        if old.state == "MISSED" and new.backfilled_at is None:
+            self._violate("terminal states stay", name, new.schedule_id)
 
     def _judge_place(self, key: RowKey, name: str) -> None:
         behind = self.is_passed(_minute(key.bucket), key.shard)

@@ -88,6 +88,8 @@ class World:
 
     shard_count, group_count = SHARDS, GROUPS
     has_operator = True
+    # How long after it could go on an occurrence may still be on its way at the end.
+    patience = 15 * MINUTE
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -111,7 +113,7 @@ class World:
         self.callers = Callers(self)
         self.outbox = OutboxRecords(self)
         self.workbook = Workbook(self)
-        self.consumers = Consumers(self)
+        self.consumers = self._make_consumers()
         kinds = ["materializer", "relay", "caller", "worker", "api"]
         kinds += ["mover"] if self.sharding.changes else []
         self.processes = [
@@ -121,6 +123,9 @@ class World:
         self.at(self.now + SECOND, "call")
         if self.has_operator:
             self.sharding.await_operator()
+
+    def _make_consumers(self) -> Consumers:
+        return Consumers(self)
 
     def _shard(self) -> Sharding:
         return Sharding(self, counts_of(self.seed))
