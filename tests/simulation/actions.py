@@ -147,7 +147,7 @@ class Callers:
 
     def _make(self, process: Any, call: Call, now: datetime) -> Any:
         tenant = call.name.split("-")[0]
-        who, changes = self._identity(process, tenant), process.changes
+        who, changes = self.identity(process, tenant), process.changes
         target = call.schedule_id or ""
         if call.kind == "create":
             assert call.spec is not None
@@ -178,7 +178,7 @@ class Callers:
         }
         return plain[call.kind](changes, who, target, now, reason=call.mark)
 
-    def _identity(self, process: Any, tenant: str) -> Caller:
+    def identity(self, process: Any, tenant: str) -> Caller:
         """Return who calls, as the API finds out.
 
         Raises:

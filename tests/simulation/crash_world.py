@@ -1,12 +1,15 @@
 """A world without chance, in which one process stops at one port call."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from hourbell.domain.definition import Tenant
 from hourbell.domain.errors import HourbellError
 from hourbell.usecases.backfill_values import BackfillRequest
 
+from tests.simulation.consumers import Scripted
 from tests.simulation.faults import Crash
 from tests.simulation.lives import BEGIN, MINUTE, SECOND, TENANT, Act, Life
 from tests.simulation.log import Call
@@ -59,6 +62,15 @@ class CrashWorld(World):
             if span is not None:
                 self.at(BEGIN + span[0], f"{kind} end", span[1])
                 self.at(BEGIN + span[1], f"{kind} begin")
+
+    patience = 0 * SECOND
+
+    def _make_consumers(self) -> Scripted:
+        return Scripted(self, self.life.work)
+
+    def _limited(self, tenant: Tenant) -> Tenant:
+        quotas = replace(tenant.quotas, running=self.life.running)
+        return replace(tenant, quotas=quotas)
 
     def _shard(self) -> Sharding:
         return Sharding(self, self.life.counts)
@@ -126,6 +138,9 @@ class CrashWorld(World):
         if act.kind == "shards":
             self.sharding.announce_once()
             return
+        if act.kind in {"replay", "cancel one"}:
+            self._meddle(what)
+            return
         call = self._made.get(number) or self._new(number, act)
         self._made[number] = call
 
@@ -137,6 +152,15 @@ class CrashWorld(World):
         except HourbellError as error:
             self.note(f"call failed: {error}")
         if call.answered is None:
+            self.at(self.now + REPEATED, "act", what)
+
+    def _meddle(self, what: tuple[int, Act]) -> None:
+        """Replay what is DEAD, or cancel what runs."""
+        is_replay = what[1].kind == "replay"
+        state = "DEAD" if is_replay else "RUNNING"
+        rows = [row for row in self.store.all_rows() if row.state == state]
+        ask = self.consumers.replay if is_replay else self.consumers.cancel
+        if not rows or not ask(rows[0]):
             self.at(self.now + REPEATED, "act", what)
 
     def _new(self, number: int, act: Act) -> Call:

@@ -13,28 +13,37 @@ from tests.simulation.log import Send
 
 # Chances per port call, of a seed with all classes at full strength.
 CHANCES = {
-    "crash before a call": 0.004,
-    "crash after a call": 0.004,
+    "crash before a call": 0.005,
+    "crash after a call": 0.006,
     "no answer to a read": 0.007,
     "no answer to a write": 0.04,
     "write takes effect late": 0.05,
     "unclear write without effect": 0.05,
-    "unclear write with effect": 0.05,
+    "unclear write with effect": 0.06,
     "statement takes effect late": 0.05,
-    "stale versions": 0.7,
+    "stale versions": 0.9,
     "stale page": 0.2,
-    "item of the release before": 0.03,
-    "entry not accepted": 0.15,
-    "accepted entry without answer": 0.22,
-    "process stalls": 0.004,
+    "item of the release before": 0.05,
+    "entry not accepted": 0.25,
+    "accepted entry without answer": 0.3,
+    "process stalls": 0.005,
     "process frozen until it dies": 0.004,
     "another process acts": 0.06,
     "a caller acts": 0.012,
+    # Per message, or what a worker has of one.
+    "message duplicated": 0.4,
+    "message late": 0.35,
+    "message lost for good": 0.03,
+    "message never claimed": 0.07,
+    "deletion without effect": 0.3,
+    "worker dies": 0.35,
+    "worker not heard of": 0.35,
+    "lost acknowledgement": 0.25,
     # Per record, message or tick.
-    "stream record repeated": 0.3,
-    "stream record late": 0.2,
-    "stream record lost": 0.2,
-    "sweep message lost": 0.25,
+    "stream record repeated": 0.4,
+    "stream record late": 0.3,
+    "stream record lost": 0.25,
+    "sweep message lost": 0.35,
     "partial batch": 0.9,
     "tick missed": 0.25,
     "tick doubled": 0.25,
@@ -47,7 +56,7 @@ APART = {"plan_apart", "relocate"}
 WRITES = {
     *("create", "relabel", "succeed", "take_over", "complete", "record_run"),
     *("record_backfill", "reopen", "ensure", "acquire", "release", "put"),
-    *("park", "put_off", "unpark", "advance", "reserve", "add", "store"),
+    *("park", "put_off", "unpark", "advance", "reserve", "add", "store", "do"),
 }
 # How old an eventual read may be: mostly fresh, with a long tail.
 LAGS = (5, 20, 20, 150)
@@ -95,6 +104,7 @@ def make_call(
         answer = _write(process, name, method, args, kwargs)
     else:
         answer = _read(process, name, method, args, kwargs)
+    world.workbook.judge_fresh()
     process.leave(name)
     world.reached(name, after=True)
     if world.strikes("crash after a call"):
@@ -259,4 +269,6 @@ def told_send(process: Any, queue: str, entry: Any) -> Send:
         version=data["version"],
         schedule_id=data["schedule_id"],
         time=datetime.fromisoformat(body["time"]),
+        number=data["send"],
+        tenant=data["tenant"],
     )

@@ -11,7 +11,7 @@ from itertools import product
 
 from hourbell.domain.definition import derived_schedule_id
 
-from tests.simulation.log import Spec
+from tests.simulation.log import Spec, Tries
 from tests.simulation.rules import Rule, available_at, spelled
 from tests.simulation.shards import shard_under
 
@@ -50,6 +50,10 @@ class Life:
         without_handler: likewise, the handler is not there.
         lasts: how long after the beginning all is settled.
         policies: the policy values that it stands for.
+        work: what its consumers make of each attempt, by number, the last for all
+            others: ok, fail, permanent, long, die, die long, never; no consumers
+            without it.
+        running: how many may run at the same time.
         counts: shards and groups at first, and those that the act `shards` announces;
             a process is not stopped then at what every pass calls.
     """
@@ -62,11 +66,13 @@ class Life:
     policies: tuple[str, ...] = ()
     down: tuple[str, ...] = ("tick", "materializer")
     counts: tuple[tuple[int, int], tuple[int, int]] | None = None
+    work: tuple[str, ...] = ()
+    running: int | None = None
 
     @property
     def is_calm(self) -> bool:
         """Whether everything must run on time, whatever crash there is."""
-        return self.outage is None and self.without_handler is None
+        return not (self.outage or self.without_handler or self.work)
 
 
 def every_life() -> Iterator[Life]:
@@ -82,6 +88,7 @@ def every_life() -> Iterator[Life]:
         yield _overdue_change(change)
     yield from (_run(), _backfill(), _job("pause"), _job("create"), _parked())
     yield _unsent()
+    yield from worked_lives()
     for counts in (((1, 1), (4, 2)), ((4, 1), (1, 1))):
         yield from _resharded(counts)
 
@@ -275,3 +282,36 @@ def _moving_keys(counts: tuple[tuple[int, int], tuple[int, int]]) -> Iterator[st
         (old, _), (new, _) = counts
         if shard_under(old, name) != shard_under(new, name):
             yield key
+
+
+def worked_lives() -> Iterator[Life]:
+    """Yield lives of TRACKED occurrences, with consumers."""
+    tries = Tries(most=3, base=5, cap=5, deadline=900)
+    once = Rule("once", once=(NOON + 2 * MINUTE).replace(tzinfo=None))
+    spec = Spec(once, 1, tracked=True, tries=tries)
+    create = Act(SECOND, "create", spec)
+    for name, work in (
+        ("failure, retry", ("fail", "ok")),
+        ("failures until DEAD", ("fail",)),
+        ("a worker that dies", ("die", "ok")),
+        ("a worker that dies, message deleted", ("die long", "ok")),
+        ("long work", ("long",)),
+        ("never claimed", ("never",)),
+    ):
+        yield Life(f"TRACKED, {name}", (create,), 20 * MINUTE, work=work)
+    replay = Act(5 * MINUTE, "replay")
+    yield Life(
+        "TRACKED, replay", (create, replay), 22 * MINUTE, work=("permanent", "ok")
+    )
+    stop = Act(200 * SECOND, "cancel one")
+    yield Life(
+        "TRACKED, cancel of RUNNING", (create, stop), 20 * MINUTE, work=("long",)
+    )
+    twice = replace(spec, rule=Rule("every", 1, start=NOON + 2 * MINUTE, most=3))
+    for overlap in ("SKIP_IF_RUNNING", "QUEUE_ONE"):
+        often = Act(SECOND, "create", replace(twice, overlap=overlap))
+        yield Life(f"TRACKED, {overlap}", (often,), 26 * MINUTE, work=("long",))
+    often = Act(SECOND, "create", twice)
+    yield Life("TRACKED, quota", (often,), 24 * MINUTE, work=("long",), running=1)
+    leave = Act(220 * SECOND, "cancel")
+    yield Life("TRACKED, cancel of all", (often, leave), 20 * MINUTE, work=("long",))

@@ -8,6 +8,23 @@ from tests.simulation.rules import Rule, ceil_second
 
 
 @dataclass(frozen=True)
+class Tries:
+    """A retry policy, in the model's words.
+
+    Attributes:
+        most: attempts in all.
+        deadline: seconds from the first attempt on within which others may begin.
+        classes: failures of which classes are worth another attempt.
+    """
+
+    most: int = 5
+    base: int = 10
+    cap: int = 900
+    deadline: int | None = 86_400
+    classes: tuple[str, ...] = ("RETRYABLE", "THROTTLED", "LEASE_EXPIRED")
+
+
+@dataclass(frozen=True)
 class Spec:
     """What a version of a schedule says, in the model's words.
 
@@ -24,6 +41,8 @@ class Spec:
     window: int = 0
     tracked: bool = False
     handler: str = "ring"
+    overlap: str = "ALLOW"
+    tries: Tries = Tries()
 
     def following(self, before: "Spec", now: datetime) -> "Spec":
         """Return this spec with the anchor that an edit of `before` gives its rate."""
@@ -76,6 +95,7 @@ class Send:
     Attributes:
         at: true time; `relay_now` is the relay's clock then.
         task_began: true time at which the relay's task began.
+        number: which send of the occurrence the message says it is.
     """
 
     step: int
@@ -91,6 +111,8 @@ class Send:
     version: int
     schedule_id: str
     time: datetime
+    number: int
+    tenant: str
 
     @property
     def visible_at(self) -> datetime:

@@ -13,6 +13,11 @@ from tests.simulation.rules import INSTANT, available_at, spelled
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 HORIZON = 180 * SECOND
 DAY = timedelta(days=1)
+WORKED = {
+    *("RUNNING", "SUCCEEDED", "RETRY_WAIT", "WAITING_OVERLAP", "SKIPPED_OVERLAP"),
+    "DEAD",
+}
+UNCLAIMED = {"NEVER_CLAIMED", "DEADLINE_PASSED"}
 DISPATCHED = "already_dispatched tells what runs"
 
 
@@ -45,6 +50,7 @@ class Model:
             self._judge_end(history, rows)
             self._judge_dispatched(history)
             Misfires(self.world, history, due, self._first(rows)).judge()
+        self.world.workbook.judge()
         self._judge_leftovers()
         self._judge_quota()
         self.world.sharding.judge()
@@ -107,11 +113,11 @@ class Model:
         """Judge the row of a time that its version owns."""
         sent = row.occurrence_id in self.sends
         text = f"v{row.version} {row.scheduled_for:%d %H:%M:%S} is {row.state}"
-        if row.state == "ENQUEUED":
+        if row.state == "ENQUEUED" or self._is_worked(row):
             if not sent:
                 self._violate("ENQUEUED means sent", text, history)
         elif row.state == "CANCELED":
-            if not history.stops(row.version):
+            if not self._is_stopped(history, row):
                 text += f" ({row.reason}), and nobody stopped it"
                 self._violate("every due time is accounted for", text, history)
         elif row.state == "DEFERRED":
@@ -119,8 +125,18 @@ class Model:
         elif row.state not in {"MISSED", "DEAD"}:
             self._violate("every due time is accounted for", text, history)
         unsent = row.state in {"MISSED", "DEAD", "DEFERRED", "PLANNED"}
-        if sent and unsent and row.backfilled_at is None:
+        by_work = row.attempt or row.waits or row.reason in UNCLAIMED
+        if sent and unsent and row.backfilled_at is None and not by_work:
             self._violate("what was sent is ENQUEUED", text, history)
+
+    def _is_worked(self, row: Any) -> bool:
+        """Whether workers had to do with a row."""
+        return self.world.is_tracked(row.schedule_id) and row.state in WORKED
+
+    def _is_stopped(self, history: History, row: Any) -> bool:
+        """Whether somebody canceled it, or stopped its version."""
+        asked = row.occurrence_id in self.world.workbook.cancels
+        return asked or bool(history.stops(row.version))
 
     def _judge_deferred(self, history: History, row: Any) -> None:
         if row.available_at <= self.now - MINUTE:
@@ -164,11 +180,13 @@ class Model:
     ) -> None:
         text = f"{row.occurrence_id.split('.', 1)[1]} is {row.state}"
         if row.state == "CANCELED":
-            if not history.stops(row.version):
+            if not self._is_stopped(history, row):
                 self._violate("what was asked for runs", text, history)
         elif row.state == "DEFERRED":
             self._judge_deferred(history, row)
-        elif row.state != "ENQUEUED" or row.occurrence_id not in self.sends:
+        elif row.occurrence_id not in self.sends or not (
+            row.state == "ENQUEUED" or self._is_worked(row)
+        ):
             self._violate("what was asked for runs", text, history)
         if row.run is None:
             rule = history.owners[row.version].spec.rule
@@ -217,7 +235,8 @@ class Model:
             self._violate("a message goes to its lane", text, history)
         if row.run is None and row.backfilled_at is None and not row.misfire:
             when = available_at(row.occurrence_id, row.scheduled_for, spec.window)
-            if any(each.available_at != when for each in sends):
+            first = sends[:1] if spec.tracked else sends
+            if any(each.available_at != when for each in first):
                 text += f" available {sends[0].available_at}, not {when}"
                 self._violate("an occurrence has its own time", text, history)
 
@@ -229,6 +248,7 @@ class Model:
         planned = [row for row in rows.values() if row.state == "PLANNED"]
         # What a slow pass planned for a version that ends before is canceled when due.
         planned = [row for row in planned if not _is_stray(history, row)]
+        planned = self._without_spare(planned)
         times = [f"v{row.version} {row.scheduled_for:%d %H:%M:%S}" for row in planned]
         following, state = history.goes_on(self.now), last.state
         if _is_just_over(history, self.now, following):
@@ -252,6 +272,16 @@ class Model:
         elif (planned and cursor not in due) or any(name not in rows for name in names):
             text = f"planned {times}, due before it: {left}"
             self._violate("exactly one chain", text, history)
+
+    def _without_spare(self, planned: list[Any]) -> list[Any]:
+        """Leave out what was planned for a cancel of the row before that failed."""
+        planned = sorted(planned, key=lambda row: row.scheduled_for)
+        asked = self.world.workbook.cancels
+        return [
+            row
+            for before, row in zip([None, *planned], planned, strict=False)
+            if before is None or before.occurrence_id not in asked
+        ]
 
     def _judge_leftovers(self) -> None:
         # What is parked comes up later; not what waits for a row that is gone.

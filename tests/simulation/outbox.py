@@ -1,10 +1,12 @@
 """The way of outbox records to the relay: the stream, the sweep queue, faults."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from hourbell.domain.errors import HourbellError
-from hourbell.domain.occurrence import Occurrence, RowKey
+from hourbell.domain.occurrence import Occurrence, RowKey, Transition
+from hourbell.usecases.port_values import Change, same_wait
 from hourbell.usecases.relay import relay_keys, relay_rows
 
 from tests.simulation.log import Send
@@ -28,7 +30,7 @@ class OutboxRecords:
         """Take a write's image to the stream; the relay sees outbox records only."""
         world = self.world
         world.note(_told_row(world.short(new.schedule_id), old, new))
-        if new.state == "DEFERRED":
+        if new.state in {"DEFERRED", "RETRY_WAIT", "WAITING_OVERLAP"}:
             world.released.add(new.key)
         if new.state != "SCHEDULED" or world.strikes("stream record lost"):
             return
@@ -100,6 +102,7 @@ class OutboxRecords:
 
         def relay(process: Any, attempt: str) -> None:
             nonlocal settled
+            self._tell(process, keys)
             report = relay_keys(process.outbox, keys)
             world.note(f"[{attempt}] {_told(report)}")
             settled = not report.unsettled
@@ -116,6 +119,18 @@ class OutboxRecords:
         if not settled:
             self._put_sweep(keys, receives + 1)
 
+    def _tell(self, process: Any, keys: tuple[RowKey, ...]) -> None:
+        """Stand in for the sending of dead letters."""
+        now = process.clock.now()
+        rows = process.timeline.read(keys).values()
+        dead = [row for row in rows if row.state == "DEAD" and row.told_at is None]
+        changes = [
+            Change(replace(row, told_at=now), Transition.TELL, same_wait(row))
+            for row in dead
+        ]
+        if changes:
+            process.timeline.move(changes)
+
     def on_send(self, send: Send) -> None:
         """Note an accepted message, and judge it."""
         world = self.world
@@ -125,6 +140,8 @@ class OutboxRecords:
             f"{send.time:%d %H:%M:%S} to {send.queue}, delay {send.delay} s"
         )
         world.callers.judge_send(send)
+        if world.consumers.are_there and world.is_tracked(send.schedule_id):
+            world.consumers.messages.on_send(send)
 
 
 def _told_row(name: str, old: Occurrence | None, new: Occurrence) -> str:

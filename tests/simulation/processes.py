@@ -18,13 +18,21 @@ HORIZON = timedelta(seconds=180)
 MAX_SKEW = 2.0
 # A function may be frozen past its timeout, yet never past the watermark's lag of two
 # minutes; a caller is answered, or cut off, within 15 s.
-LIVES = {"materializer": 100, "relay": 100, "caller": 15, "worker": 60, "mover": 100}
+LIVES = {
+    "materializer": 100,
+    "relay": 100,
+    "caller": 15,
+    "worker": 60,
+    "mover": 100,
+    "api": 15,
+}
 STALLS = {
     "materializer": (20, 95),
     "relay": (5, 95),
     "caller": (1, 12),
     "worker": (1, 50),
     "mover": (1, 95),
+    "api": (1, 12),
 }
 # How long a frozen process is no use to anybody before it is found dead, in seconds.
 FROZEN = (110, 300, 900, 3600)

@@ -15,10 +15,20 @@ MANY_SEEDS = 30
 LEAST_FAULTS = 0.01
 LEAST_SEEDS = 0.1
 LEAST_STEPS = 200
-FAULTS = (*CHANCES, *CALENDAR)
+# What befalls consumers: they have messages in some seeds, and fewer than there are
+# steps. So many are needed for each seed.
+WORK = {
+    **dict.fromkeys(("message duplicated", "message late", "redelivery"), 2.0),
+    **dict.fromkeys(("deletion without effect", "lost acknowledgement"), 1.0),
+    **dict.fromkeys(("worker dies", "worker not heard of", "redrive"), 1.0),
+    **dict.fromkeys(("message lost for good", "message never claimed"), 0.2),
+}
+FAULTS = tuple(name for name in (*CHANCES, *CALENDAR) if name not in WORK)
 # Only some seeds change their shards, and a mover has few orders in each.
 MOVES = (*ORDER_CHANCES, ANNOUNCED)
-CALLS = tuple(f"call: {kind}" for kind in dict.fromkeys(KINDS))
+CALLS = tuple(
+    f"call: {kind}" for kind in (*dict.fromkeys(KINDS), "replay", "cancel occurrence")
+)
 
 
 @dataclass
@@ -84,6 +94,11 @@ class Report:
             for name in FAULTS
             if self.counts[name] < least
         ]
+        found += [
+            f"{name}: {self.counts[name]}, needs {self.seeds * share:.0f}"
+            for name, share in WORK.items()
+            if self.counts[name] < self.seeds * share
+        ]
         least = self.seeds * LEAST_SEEDS
         found += [
             f"{name}: in {self.values[name]} seeds, needs {least:.0f}"
@@ -106,7 +121,7 @@ class Report:
         rest = {
             name: count
             for name, count in sorted(self.counts.items())
-            if name not in FAULTS
+            if name not in {*FAULTS, *WORK}
         }
         return {
             "seeds": self.seeds,
@@ -118,7 +133,7 @@ class Report:
                     "count": self.counts[name],
                     "per_step": round(self.counts[name] / steps, 4),
                 }
-                for name in FAULTS
+                for name in (*FAULTS, *WORK)
             },
             "policy_values": {
                 name: {

@@ -20,7 +20,7 @@ from tests.simulation.model import Model
 from tests.simulation.report import Report, Result
 from tests.simulation.world import World
 
-STEPS = 400
+STEPS = 450
 # Faults of the product that are known, each with a test that expects it to fail.
 KNOWN: frozenset[str] = frozenset()
 

@@ -7,12 +7,13 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from hourbell.domain.dates import DateRange
-from hourbell.domain.definition import Definition, NewSchedule, Tracking
+from hourbell.domain.definition import Definition, NewSchedule, Overlap, Tracking
 from hourbell.domain.misfire import Misfire, MisfirePolicy
+from hourbell.domain.retry import ErrorClass, Retry
 from hourbell.domain.schedule import Timing
 from hourbell.domain.zones import Fold, Gap
 
-from tests.simulation.log import Spec
+from tests.simulation.log import Spec, Tries
 from tests.simulation.rules import DAY, MINUTE, UTC_ZONE, Rule, wall
 
 T = TypeVar("T")
@@ -20,6 +21,13 @@ T = TypeVar("T")
 # just beyond it, and up to a day.
 WINDOWS = {"none": (0,), "short": (90, 600), "long": (1500, 3600, 14_400, 86_400)}
 HANDLERS = ("ring", "own", "far")
+OVERLAPS = ("ALLOW", "SKIP_IF_RUNNING", "QUEUE_ONE")
+CLASSES = (
+    *(("RETRYABLE", "THROTTLED", "LEASE_EXPIRED"),) * 3,
+    ("RETRYABLE", "THROTTLED"),
+    ("LEASE_EXPIRED", "THROTTLED"),
+)
+MOST_CLASSES = 3
 
 
 class Deck:
@@ -54,20 +62,44 @@ class Specs:
         )
         late = deck.draw("lateness", (None, None, 120, 600, 1800, None))
         window = deck.draw("window", ("none", "none", "none", "short", "long"))
-        return Spec(
+        spec = Spec(
             self._rule(),
             number,
             policy,
             rng.choice((1, 3, 20, 80)) if policy == "CATCH_UP" else None,
             late,
             rng.choice(WINDOWS[window]),
-            deck.draw("tracking", (False,) * 4 + (True,)),
+            deck.draw("tracking", (False, True)),
             deck.draw("handler", ("ring", "ring", "own", "far")),
+        )
+        return self._worked(spec) if spec.tracked else spec
+
+    def _worked(self, spec: Spec) -> Spec:
+        """Return a spec whose consumers report back."""
+        deck, rng = self.deck, self.rng
+        if spec.rule.kind in {"every", "rate"}:
+            # Often, so that they meet.
+            frequent = replace(spec.rule, n=rng.choice((1, 1, 2)))
+            spec = replace(spec, rule=frequent)
+        base = rng.choice((1, 5, 20))
+        return replace(
+            spec,
+            overlap=deck.draw("overlap", OVERLAPS),
+            tries=Tries(
+                deck.draw("attempts", (1, 2, 3, 4)),
+                base,
+                base * rng.choice((1, 4, 16)),
+                deck.draw("deadline", (60, 120, 300, 900, None)),
+                deck.draw("classes", CLASSES),
+            ),
         )
 
     def edited(self, before: Spec, number: int) -> Spec:
         """Return what an edit makes of a spec."""
         after = replace(self.new(number), tracked=before.tracked)
+        after = replace(after, overlap="ALLOW", tries=Tries())
+        if after.tracked:
+            after = self._worked(after)
         if self.rng.random() < 0.3:
             return replace(before, payload=number)
         if before.rule.most is not None or after.rule.most is not None:
@@ -152,8 +184,24 @@ def definition_of(spec: Spec) -> Definition:
     misfire = Misfire(MisfirePolicy(spec.policy), spec.limit, spec.max_lateness)
     tracking = Tracking.TRACKED if spec.tracked else Tracking.UNTRACKED
     payload = f'{{"n":{spec.payload}}}'
-    handler = spec.handler
-    return Definition(timing, handler, payload, tracking, spec.window, misfire)
+    tries = spec.tries
+    retry = Retry(
+        tries.most,
+        tries.base,
+        tries.cap,
+        tries.deadline,
+        tuple(map(ErrorClass, tries.classes)),
+    )
+    return Definition(
+        timing,
+        spec.handler,
+        payload,
+        tracking,
+        spec.window,
+        misfire,
+        Overlap(spec.overlap),
+        retry,
+    )
 
 
 def request_of(spec: Spec, name: str, number: int, key: str | None) -> NewSchedule:
@@ -169,6 +217,8 @@ def request_of(spec: Spec, name: str, number: int, key: str | None) -> NewSchedu
         definition.flexible_window_seconds,
         definition.misfire,
         idempotency_key=key,
+        overlap=definition.overlap,
+        retry=definition.retry,
     )
 
 
@@ -195,6 +245,15 @@ def values_of(spec: Spec) -> set[str]:
         f"timing {'one-time' if rule.kind == 'once' else FORMS[rule.kind, rule.aws]}",
         *(f"{name} set" for name, value in bounds.items() if value is not None),
     }
+    if spec.tracked:
+        tries = spec.tries
+        deadline = "none" if tries.deadline is None else "set"
+        found |= {
+            f"overlap {spec.overlap}",
+            f"attempts {tries.most}",
+            f"deadline {deadline}",
+            f"retryable {'some' if len(tries.classes) < MOST_CLASSES else 'all'}",
+        }
     if rule.kind != "rate":
         found |= {f"dst.gap {rule.gap}", f"dst.fold {rule.fold}"}
     return found
@@ -213,6 +272,9 @@ POLICY_VALUES = (
     *(f"flexible window {each}" for each in WINDOWS),
     *(f"tracking {each}" for each in ("TRACKED", "UNTRACKED")),
     *(f"routing {each}" for each in ROUTES.values()),
+    *(f"overlap {each}" for each in OVERLAPS),
+    *(f"attempts {each}" for each in (1, 2, 3, 4)),
+    *("deadline none", "deadline set", "retryable all", "retryable some"),
     *(f"timing {each}" for each in ("one-time", "Unix cron", "AWS cron", "rate")),
     *(f"dst.gap {each}" for each in ("SKIP", "NEXT_VALID")),
     *(f"dst.fold {each}" for each in ("FIRST", "SECOND", "BOTH")),

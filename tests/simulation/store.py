@@ -25,10 +25,28 @@ MOVES = {
     "CANCELED": set(),
     "DEAD": set(),
 }
+# Besides, of TRACKED ones.
+WORK_MOVES = {
+    "SCHEDULED": {
+        *("RUNNING", "DEAD", "DEFERRED", "WAITING_OVERLAP", "SKIPPED_OVERLAP"),
+    },
+    "ENQUEUED": {
+        *("RUNNING", "DEAD", "DEFERRED", "WAITING_OVERLAP", "SKIPPED_OVERLAP"),
+        "CANCELED",
+    },
+    "RUNNING": {"SUCCEEDED", "RETRY_WAIT", "DEAD", "CANCELED"},
+    "RETRY_WAIT": {"SCHEDULED", "CANCELED"},
+    "WAITING_OVERLAP": {"SCHEDULED", "CANCELED"},
+    "DEAD": {"DEFERRED"},
+}
+WAITING = {"DEFERRED", "RETRY_WAIT", "WAITING_OVERLAP"}
 # How long ago a pass can have read what it judges by.
 PASS = timedelta(seconds=110)
 OPEN = {"PLANNED", "SCHEDULED"}
-OUT_OF_HAND = {"SCHEDULED", "ENQUEUED", "DEAD"}
+OUT_OF_HAND = {
+    *("SCHEDULED", "ENQUEUED", "DEAD", "RUNNING", "SUCCEEDED", "RETRY_WAIT"),
+    *("WAITING_OVERLAP", "SKIPPED_OVERLAP"),
+}
 
 
 class Remembering(dict[Any, Any]):
@@ -199,20 +217,26 @@ class WatchedStore(MemoryStore):
     def _judge_row(self, old: Occurrence | None, new: Occurrence) -> None:
         name = f"{new.occurrence_id} {old and old.state} -> {new.state}"
         if old is not None and new.state != old.state:
-            allowed = MOVES.get(str(old.state), set())
-            tracked = self.world.is_tracked(new.schedule_id)
-            recalled = tracked and (old.state, new.state) == ("ENQUEUED", "CANCELED")
-            if new.state not in allowed and not recalled:
-                self._violate("state table", name, new.schedule_id)
-            if old.state == "MISSED" and new.backfilled_at is None:
-                self._violate("terminal states stay", name, new.schedule_id)
+            self._judge_move(old, new, name)
+        if self.world.is_tracked(new.schedule_id):
+            self.world.workbook.on_row(old, new)
         ended = new.state in {"MISSED", "CANCELED", "DEAD"}
         if ended and not (new.reason and new.expires_at and new.finished_at):
             self._violate("an end has a reason", name, new.schedule_id)
-        if new.is_open and not (old and old.state == "DEFERRED"):
+        waited = old is not None and old.state in WAITING
+        if new.is_open and not waited:
             self._judge_place(new.key, name)
-        if old and old.state == "DEFERRED" and new.is_open:
+        if waited and new.is_open:
             self._judge_release(new, name)
+
+    def _judge_move(self, old: Occurrence, new: Occurrence, name: str) -> None:
+        allowed = MOVES.get(str(old.state), set())
+        if self.world.is_tracked(new.schedule_id):
+            allowed = allowed | WORK_MOVES.get(str(old.state), set())
+        if new.state not in allowed:
+            self._violate("state table", name, new.schedule_id)
+        if old.state == "MISSED" and new.backfilled_at is None:
+            self._violate("terminal states stay", name, new.schedule_id)
 
     def _judge_place(self, key: RowKey, name: str) -> None:
         behind = self.is_passed(_minute(key.bucket), key.shard)

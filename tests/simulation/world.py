@@ -4,6 +4,7 @@ import heapq
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -30,6 +31,7 @@ from hourbell.usecases.scan import run_pass
 
 from tests.simulation.actions import Callers
 from tests.simulation.calendar import STARTS, Calendar
+from tests.simulation.consumers import Consumers
 from tests.simulation.faults import CHANCES, Crash
 from tests.simulation.history import History
 from tests.simulation.items import CLASS, Items
@@ -39,13 +41,14 @@ from tests.simulation.processes import Process
 from tests.simulation.rules import offset
 from tests.simulation.shards import Sharding, counts_of
 from tests.simulation.store import WatchedStore
+from tests.simulation.workbook import Workbook
 
 SHARDS, GROUPS = 2, 2
 DEPTH = 2
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 QUIET = timedelta(minutes=65)
 # What may happen in the middle of something else.
-TASKS = {"work", "stream", "sweep", "call", "job", "late write", "move"}
+TASKS = {"work", "stream", "sweep", "call", "job", "late write", "move", "consumer"}
 QUOTA = 5
 # How much likelier faults are when an outage is just over.
 ROUGH = 4
@@ -85,6 +88,8 @@ class World:
 
     shard_count, group_count = SHARDS, GROUPS
     has_operator = True
+    # How long after it could go on an occurrence may still be on its way at the end.
+    patience = 15 * MINUTE
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -107,7 +112,9 @@ class World:
         self.calendar = Calendar(self)
         self.callers = Callers(self)
         self.outbox = OutboxRecords(self)
-        kinds = ["materializer", "relay", "caller", "worker"]
+        self.workbook = Workbook(self)
+        self.consumers = self._make_consumers()
+        kinds = ["materializer", "relay", "caller", "worker", "api"]
         kinds += ["mover"] if self.sharding.changes else []
         self.processes = [
             Process(self, kind, f"{kind[:3]}{n}") for kind in kinds for n in range(2)
@@ -116,6 +123,9 @@ class World:
         self.at(self.now + SECOND, "call")
         if self.has_operator:
             self.sharding.await_operator()
+
+    def _make_consumers(self) -> Consumers:
+        return Consumers(self)
 
     def _shard(self) -> Sharding:
         return Sharding(self, counts_of(self.seed))
@@ -137,8 +147,8 @@ class World:
         self.sharding.begin()
         self.tenants: dict[str, Tenant] = {}
         self.arns: dict[str, str] = {}
-        for tenant in TENANTS:
-            name = tenant.tenant_id
+        for plain in TENANTS:
+            tenant, name = self._limited(plain), plain.tenant_id
             self.tenants[name] = tenant
             self.arns[name] = f"arn:aws:iam::123456789012:user/{name}"
             self.directory.register_tenant(tenant, [f"123456789012:user/{name}"])
@@ -146,6 +156,15 @@ class World:
                 self.directory.register_handler(
                     Handler(name, handler, routing, queue_arn=arn)
                 )
+
+    def _limited(self, tenant: Tenant) -> Tenant:
+        """Return a tenant with quotas of work, now and then."""
+        quotas = replace(
+            tenant.quotas,
+            running=self.rng.choice((None, None, 1, 2, 4)),
+            retries_per_minute=self.rng.choice((None, None, 2, 6)),
+        )
+        return replace(tenant, quotas=quotas)
 
     def _make_stores(self) -> None:
         self.store = WatchedStore(self)
@@ -201,6 +220,7 @@ class World:
         self.calendar.end_outage(None)
         self.note("from here on all is quiet")
         self.callers.closed = True
+        self.consumers.settle_down()
         end = self.now + QUIET
         while self._heap[0][0] <= end:
             self._next()
@@ -259,6 +279,7 @@ class World:
             "move": self.sharding.move,
             "operator": self.sharding.operate,
             "late write": _write_late,
+            "consumer": _act,
             "outage": self.calendar.begin_outage,
             "back": self.calendar.end_outage,
             "suspension": self.calendar.suspend,
@@ -399,6 +420,11 @@ class World:
                     f"{schedule.name} v{schedule.version} has no cursor",
                     schedule.schedule_id,
                 )
+
+
+def _act(what: Callable[[], None]) -> None:
+    """Let a consumer, or a queue, do something."""
+    what()
 
 
 def _write_late(write: Callable[[], Any]) -> None:
