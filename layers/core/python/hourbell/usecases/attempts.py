@@ -262,17 +262,6 @@ def still_its_workers(row: Occurrence) -> tuple[tuple[str, object], ...]:
     )
 
 
-def still_its_workers(row: Occurrence) -> tuple[tuple[str, object], ...]:
-    """Return what must still be so of a RUNNING row when its attempt ends.
-
-    Who asks its worker to stop meanwhile must not be passed over.
-    """
-    return (
-        ("lease_token", row.lease_token),
-        ("cancel_requested_at", row.cancel_requested_at),
-    )
-
-
 def _expected(row: Occurrence) -> tuple[tuple[str, object], ...]:
     """Return what must still be so: whose it is, or how often it was sent."""
     if row.state is State.RUNNING:
