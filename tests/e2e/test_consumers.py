@@ -7,7 +7,7 @@ it. In the end everything has succeeded, under the ids that it was promised unde
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from hourbell.local import iam
+from hourbell.local.errors import LocalStackError
 
 from tests.consumers.examples import ALL, Example, Program, started
 from tests.consumers.lossy_proxy import LossyProxy, proxied
@@ -60,7 +61,6 @@ class Story:
     states: dict[str, tuple[str, int]] = field(default_factory=dict)
     lost: Counter[str] = field(default_factory=Counter)
     exit_code: int | None = None
-    left: str = ""
     gave_up: BaseException | None = None
 
 
@@ -164,12 +164,9 @@ class Stage:
             done = [word[1] for word in words if word[0] == "booked"]
             return [name for name in done if name in slow]
 
-        try:
-            self._world.stack.wait_for(
-                lambda: bool(booked()), PATIENCE_SECONDS, "an effect of slow work"
-            )
-        finally:
-            program.kill()
+        what = "an effect of slow work"
+        self._wait_for(lambda: bool(booked()), program, what)
+        program.kill()
         self._story.killed = booked()
 
     def _wait(self, program: Program) -> None:
@@ -184,21 +181,28 @@ class Stage:
                 waiting.discard(name)
             return True
 
-        try:
-            self._world.stack.wait_for(is_over, PATIENCE_SECONDS, "the end of all")
-        except Exception:
-            print(self._name, program.lines[-9:], program.errors[-9:], sep="\n")
-            raise
-        attributes = ["ApproximateNumberOfMessages"]
+        self._wait_for(is_over, program, "the end of all")
+        # Hidden ones, too: what the killed consumer had received comes again, and goes.
+        names = ("Messages", "MessagesNotVisible", "MessagesDelayed")
+        attributes = [f"ApproximateNumberOf{name}" for name in names]
 
         def is_empty() -> bool:
             found = self._sqs.get_queue_attributes(
                 QueueUrl=self._queue_url, AttributeNames=attributes
             )
-            self._story.left = found["Attributes"][attributes[0]]
-            return bool(self._story.left == "0")
+            return {found["Attributes"][name] for name in attributes} == {"0"}
 
-        self._world.stack.wait_for(is_empty, PATIENCE_SECONDS, "an empty queue")
+        self._wait_for(is_empty, program, "an empty queue")
+
+    def _wait_for(
+        self, condition: Callable[[], bool], program: Program, what: str
+    ) -> None:
+        try:
+            self._world.stack.wait_for(condition, PATIENCE_SECONDS, what)
+        except LocalStackError as error:
+            error.add_note(f"ended with {program.process.poll()}")
+            error.add_note("\n".join([*program.lines[-20:], *program.errors[-20:]]))
+            raise
 
 
 def _rights(name: str) -> dict[str, Any]:
@@ -209,6 +213,9 @@ def _rights(name: str) -> dict[str, Any]:
             "sqs:ReceiveMessage",
             "sqs:DeleteMessage",
             "sqs:ChangeMessageVisibility",
+            # In AWS the two before cover these; the engine has rights of their own.
+            "sqs:DeleteMessageBatch",
+            "sqs:ChangeMessageVisibilityBatch",
         ],
         "Resource": f"arn:aws:sqs:us-east-1:{'0' * 12}:inbox-{name}",
     }
