@@ -74,6 +74,8 @@ def test_the_message_is_a_cloud_event_with_the_stable_id() -> None:
     assert event["subject"] == "bell-0"
     assert event["data"] == {
         "handler": "ring",
+        "tracking": "UNTRACKED",
+        "attempt": 1,
         "schedule_id": row.schedule_id,
         "version": 1,
         "tenant": "acme",

@@ -24,7 +24,8 @@ from tests.unit.usecases.faults import UnclearTimeline
 from tests.unit.usecases.test_interrupted_changes import Wrapped
 from tests.unit.usecases.world import MINUTE, SECOND, START, World
 
-UNSENT = {State.PLANNED, State.DEFERRED, State.SCHEDULED}
+WAITING = {State.DEFERRED, State.RETRY_WAIT, State.WAITING_OVERLAP}
+UNSENT = {State.PLANNED, State.SCHEDULED} | WAITING
 
 
 def go(world: World, now: datetime | None = None, **ports: Any) -> ReleaseReport:
