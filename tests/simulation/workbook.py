@@ -72,6 +72,12 @@ class Workbook:
             if attempt is None:
                 text = f"{each.occurrence_id} runs with a token that is not stored"
                 self.violate("a lease is stored", text)
+                continue
+            # It may have died and been replayed before this is answered.
+            count = attempt - self.before[each.occurrence_id]
+            if count > 0 and each.attempt != count:
+                text = f"{each.occurrence_id}: attempt {attempt} is told {each.attempt}"
+                self.violate("attempts start anew with a replay", text)
 
     def on_beats(
         self, held: list[Any], told: list[Any], began: datetime, *, sure: bool
