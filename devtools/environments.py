@@ -21,6 +21,7 @@ VENV = shell.ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 ENGINE_VENV = shell.LOCAL / "engine-venv"
 NODE_MODULES = shell.ROOT / "node_modules"
+NODE_EXAMPLE = shell.ROOT / "examples" / "nodejs"
 
 PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input", "-qq")
 
@@ -132,19 +133,29 @@ def ensure_node() -> None:
         if not shutil.which(program):
             hint = f"{program} was not found; install Node.js 18 or newer with npm"
             raise shell.StepFailedError("install the CDK command line", 127, hint)
-    lock = (shell.ROOT / "package-lock.json").read_text()
+    _install_packages("install the CDK command line", shell.ROOT)
+
+
+def ensure_example() -> None:
+    """Install what the consumer in Node.js needs into its own `node_modules`.
+
+    Raises:
+        StepFailedError: npm could not install.
+    """
+    _install_packages("install the example in Node.js", NODE_EXAMPLE)
+
+
+def _install_packages(step: str, folder: Path) -> None:
+    """Install what a folder's lock of npm pins, into its `node_modules`."""
+    lock = (folder / "package-lock.json").read_text()
 
     def make() -> None:
         shell.run(
-            "install the CDK command line",
+            step,
             [
-                "npm",
-                "ci",
-                "--ignore-scripts",
-                "--no-audit",
-                "--no-fund",
-                "--loglevel=error",
+                *("npm", "ci", "--prefix", folder, "--ignore-scripts"),
+                *("--no-audit", "--no-fund", "--loglevel=error"),
             ],
         )
 
-    ensure(NODE_MODULES, locks.digest(lock), make)
+    ensure(folder / "node_modules", locks.digest(lock), make)

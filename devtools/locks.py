@@ -50,6 +50,8 @@ class Lock:
 LAYER = Lock("layer", ("pyproject.toml",))
 DEV = Lock("dev", ("pyproject.toml", "requirements/dev.in"), ("cli",), LAYER.path)
 ENGINE = Lock("engine", ("requirements/engine.in",))
+# Where npm's packages are pinned: the CDK command line, the example in Node.js.
+NPM_FOLDERS = (".", "examples/nodejs")
 # In the order in which they are resolved: the layer's pins bind the developer's.
 LOCKS = (LAYER, DEV, ENGINE)
 
@@ -124,13 +126,18 @@ def _lock_problems(root: Path, lock: Lock) -> list[str]:
 
 
 def _npm_problems(root: Path) -> list[str]:
-    wanted = json.loads((root / "package.json").read_text())
-    text = (root / "package-lock.json").read_text()
     found = []
-    if json.loads(text)["packages"][""]["devDependencies"] != wanted["devDependencies"]:
-        found.append("package-lock.json is older than package.json.")
-    if "://" in text:
-        found.append("package-lock.json names a host.")
+    for folder in NPM_FOLDERS:
+        wanted = json.loads((root / folder / "package.json").read_text())
+        lock = json.loads((root / folder / "package-lock.json").read_text())
+        locked = lock["packages"]
+        name = f"{folder}/package-lock.json".removeprefix("./")
+        kinds = ("dependencies", "devDependencies")
+        if any(locked[""].get(kind) != wanted.get(kind) for kind in kinds):
+            found.append(f"{name} is older than package.json.")
+        # Pages of packages that ask for money are no hosts to install from.
+        if any("resolved" in package for package in locked.values()):
+            found.append(f"{name} names a host.")
     return found
 
 
@@ -153,10 +160,12 @@ def renew(root: Path, arguments: list[str]) -> None:
         path = root / lock.path
         mark = f"{MARK}{fingerprint(root, lock)}\n"
         path.write_text(HEADER + mark + path.read_text())
-    shell.run(
-        "resolve package-lock.json",
-        [
-            *("npm", "install", "--package-lock-only", "--ignore-scripts"),
-            *("--omit-lockfile-registry-resolved", "--no-audit", "--no-fund"),
-        ],
-    )
+    for folder in NPM_FOLDERS:
+        shell.run(
+            f"resolve {folder}/package-lock.json".replace(" ./", " "),
+            [
+                *("npm", "install", "--prefix", folder, "--package-lock-only"),
+                *("--ignore-scripts", "--omit-lockfile-registry-resolved"),
+                *("--no-audit", "--no-fund"),
+            ],
+        )

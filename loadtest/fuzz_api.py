@@ -13,6 +13,7 @@ route is got through to, whatever the rest happens to be.
 
 import argparse
 import json
+import re
 import sys
 import tempfile
 import time
@@ -68,7 +69,9 @@ JOBS: Final = 6
 # How many of each route's requests are made right in everything.
 RIGHT: Final = 2
 # What is seldom right when it is made up.
-LOOSE: Final = ("start_at", "end_at", "exclude", "tracking", "tags", "from")
+LOOSE: Final = (
+    *("start_at", "end_at", "exclude", "tracking", "tags", "from", "overlap", "retry"),
+)
 
 
 def principal_arn(name: str) -> str:
@@ -83,6 +86,8 @@ class Known:
     schedule_ids: Sequence[str]
     job_ids: Sequence[str]
     replan_id: str
+    occurrence_ids: Sequence[str]
+    dead_id: str
 
     def choices(self, path: str, method: str) -> dict[str, Sequence[str]]:
         """Return what may stand for the parameters of a path."""
@@ -96,6 +101,9 @@ class Known:
             "tenant_id": (TENANT,),
             "principal": list(map(principal_arn, PRINCIPALS)),
             "parked_id": (PARKED,),
+            "occurrence_id": (
+                (self.dead_id,) if path.endswith("/replay") else self.occurrence_ids
+            ),
         }
 
 
@@ -334,7 +342,7 @@ def _callers(stack: StackInfo) -> Callers:
 
 def _prepare(client: SignedClient, replan_id: str) -> Known:
     """Create what requests can name."""
-    ids = []
+    ids, occurrences = [], []
     for number in range(SCHEDULES):
         body = {
             "name": f"known/{number}",
@@ -344,10 +352,40 @@ def _prepare(client: SignedClient, replan_id: str) -> Known:
         answer = client.send("POST", "/v1/schedules", body)
         if answer.status != HTTPStatus.CREATED:
             raise RuntimeError(f"a schedule is refused: {answer.text}")
-        ids.append(answer.document["schedule_id"])
+        schedule_id = answer.document["schedule_id"]
+        ids.append(schedule_id)
+        time = re.sub("[-:]", "", answer.document["next_run_at"])
+        occurrences.append(f"{schedule_id}.v1.{time}")
     client.send("POST", "/v1/handlers", {"name": HANDLERS[1]})
     jobs = [_stopped_job(client) for _ in range(JOBS)]
-    return Known(ids, jobs, replan_id)
+    return Known(ids, jobs, replan_id, occurrences, _dead(client))
+
+
+def _dead(client: SignedClient) -> str:
+    """Let an occurrence die, to be replayed; return its id."""
+    body = {
+        "name": "known/dead",
+        "expression": EXPRESSIONS[0],
+        "handler": HANDLER,
+        "tracking": "TRACKED",
+    }
+    schedule_id = client.send("POST", "/v1/schedules", body).document["schedule_id"]
+    run = client.send("POST", f"/v1/schedules/{schedule_id}/run").document
+    item = {"occurrence_id": run["occurrence_id"]}
+    claiming = {"worker": "fuzz", "items": [item]}
+    answer = client.send("POST", "/v1/occurrences/claim", claiming)
+    (claimed,) = answer.document["results"]
+    if claimed["answer"] != "RUN":
+        raise RuntimeError(f"a claim is refused: {answer.text}")
+    failed = {
+        **item,
+        "lease_token": claimed["lease_token"],
+        "error": {"class": "PERMANENT"},
+    }
+    answer = client.send("POST", "/v1/occurrences/fail", {"items": [failed]})
+    if answer.document["results"][0]["state"] != "DEAD":
+        raise RuntimeError(f"a failure is refused: {answer.text}")
+    return str(run["occurrence_id"])
 
 
 def _stopped_job(client: SignedClient) -> str:

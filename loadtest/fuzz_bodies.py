@@ -17,8 +17,18 @@ OPERATIONS: Final = ("pause", "resume")
 # The most that are created at once.
 BATCH: Final = 7
 ZONES: Final = ("UTC", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu")
+# Well written, and nobody's: a worker is answered for each item.
+_NOBODYS: Final = {"occurrence_id": f"sch{'0' * 26}.v1.20260309T120000Z"}
+_HELD: Final = {**_NOBODYS, "lease_token": "0123456789abcdef"}
 # A body that is right, for the routes that seldom get one.
 BODIES: Final[dict[str, dict[str, Any]]] = {
+    "POST /v1/occurrences/claim": {"worker": "fuzz", "items": [{**_NOBODYS}]},
+    "POST /v1/occurrences/heartbeat": {"items": [_HELD]},
+    "POST /v1/occurrences/complete": {"items": [_HELD]},
+    "POST /v1/occurrences/fail": {
+        "items": [{**_HELD, "error": {"class": "PERMANENT"}}]
+    },
+    "POST /v1/occurrences/{occurrence_id}/cancel": {"reason": "right"},
     # So far ahead that nothing else feels it.
     "POST /v1/admin/shards": {
         "shards": 64,
@@ -29,6 +39,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
         "from": "2020-01-01T00:00:00Z",
         "to": "2020-01-02T00:00:00Z",
     },
+    "POST /v1/dead-letters/replay": {"since": "2020-01-01T00:00:00Z"},
     "PATCH /v1/handlers/{name}": {"description": "changed"},
     "POST /v1/schedules": {
         "name": "right",

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from aws_cdk import Aws, CfnOutput, Duration, Stack
 from aws_cdk import aws_apigateway as apigateway
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from stacks.acknowledge import acknowledge
@@ -37,6 +38,28 @@ ACCESS: Access = {
         "Query",
         "UpdateItem",
     ],
+    # An occurrence's attempts are found by its key.
+    "timeline": [
+        "BatchGetItem",
+        "ConditionCheckItem",
+        "PartiQLInsert",
+        "PartiQLUpdate",
+        "PutItem",
+        "Query",
+        "UpdateItem",
+    ],
+    "control": [
+        "BatchGetItem",
+        "DeleteItem",
+        "GetItem",
+        "PutItem",
+        "Query",
+        "UpdateItem",
+    ],
+}
+WORKERS_ACCESS: Access = {
+    # Versions are read, and nothing of a schedule is ever written.
+    "schedules": ["BatchGetItem", "GetItem"],
     "timeline": [
         "BatchGetItem",
         "ConditionCheckItem",
@@ -45,6 +68,7 @@ ACCESS: Access = {
         "PutItem",
         "UpdateItem",
     ],
+    # Lanes, places, dead letters, and the retries of a minute.
     "control": [
         "BatchGetItem",
         "DeleteItem",
@@ -80,6 +104,15 @@ ROUTES = (
     ("GET", "/v1/jobs/{job_id}/results"),
     ("POST", "/v1/jobs/{job_id}/cancel"),
     ("POST", "/v1/jobs/{job_id}/resume"),
+    ("POST", "/v1/occurrences/claim"),
+    ("POST", "/v1/occurrences/heartbeat"),
+    ("POST", "/v1/occurrences/complete"),
+    ("POST", "/v1/occurrences/fail"),
+    ("GET", "/v1/occurrences/{occurrence_id}"),
+    ("POST", "/v1/occurrences/{occurrence_id}/cancel"),
+    ("POST", "/v1/occurrences/{occurrence_id}/replay"),
+    ("GET", "/v1/dead-letters"),
+    ("POST", "/v1/dead-letters/replay"),
     ("GET", "/v1/usage"),
     ("GET", "/v1/admin/tenants"),
     ("POST", "/v1/admin/tenants"),
@@ -97,10 +130,19 @@ ROUTES = (
     ("GET", "/v1/admin/tenants/{tenant_id}/replan/{job_id}"),
     ("GET", "/v1/admin/tenants/{tenant_id}/replan/{job_id}/results"),
 )
+# Of the function `workers`; all others are the function `api`'s.
+WORK_ROUTES = frozenset(
+    {
+        ("POST", "/v1/occurrences/claim"),
+        ("POST", "/v1/occurrences/heartbeat"),
+        ("POST", "/v1/occurrences/complete"),
+        ("POST", "/v1/occurrences/fail"),
+    }
+)
 
 # Where a body may be missing, API Gateway does not look at it.
 BODILESS = (
-    *("/pause", "/resume", "/run", "/cancel", "/retry", "/replan"),
+    *("/pause", "/resume", "/run", "/cancel", "/retry", "/replan", "/replay"),
     "/{principal}",
 )
 MERGE_PATCH = "application/merge-patch+json"
@@ -138,7 +180,12 @@ RETRY_AFTER_SECONDS = 1
 
 
 class ApiStack(Stack):
-    """A regional REST API, signed by IAM, in front of the function `api`."""
+    """A regional REST API, signed by IAM, in front of two functions.
+
+    Attributes:
+        function: answers all but what workers ask.
+        workers: answers workers, also by a URL of its own, which has no fee.
+    """
 
     def __init__(
         self,
@@ -156,13 +203,15 @@ class ApiStack(Stack):
             termination_protection=settings.termination_protection,
         )
         self._settings = settings
-        self.function = Functions(self, "Layers", settings, data).make(
+        functions = Functions(self, "Layers", settings, data)
+        operators = json.dumps(settings.operators)
+        self.function = functions.make(
             "api",
             timeout=TIMEOUT,
             memory_mb=1024,
             access=ACCESS,
             environment={
-                "HOURBELL_PLATFORM_PRINCIPALS": json.dumps(settings.operators),
+                "HOURBELL_PLATFORM_PRINCIPALS": operators,
                 "HOURBELL_DEDICATED_TENANTS": json.dumps(settings.tenants),
                 "HOURBELL_EXTERNAL_QUEUE_ARNS": json.dumps(settings.external_queues),
                 "HOURBELL_JOBS_QUEUE_URL": queues.jobs.queue_url,
@@ -170,6 +219,13 @@ class ApiStack(Stack):
                     service="sqs", resource=settings.prefix
                 ),
             },
+        )
+        self.workers = functions.make(
+            "workers",
+            timeout=TIMEOUT,
+            memory_mb=1024,
+            access=WORKERS_ACCESS,
+            environment={"HOURBELL_PLATFORM_PRINCIPALS": operators},
         )
         allow_external(self.function, settings)
         allow_send(self.function, [queues.jobs])
@@ -189,6 +245,7 @@ class ApiStack(Stack):
             self._add_refusal(response_type, status, code)
         self._acknowledge_findings()
         CfnOutput(self, "ApiUrl", value=self.rest_api.url)
+        CfnOutput(self, "WorkersUrl", value=self._workers_url())
 
     def _make_api(self) -> apigateway.RestApi:
         settings = self._settings
@@ -235,13 +292,42 @@ class ApiStack(Stack):
             ]
         )
 
+    def _workers_url(self) -> str:
+        """Let IAM's callers reach the workers' function by a URL; return it.
+
+        Other accounts need both rights here, and in their own policies. The second one
+        is bound to the URL: whoever may invoke the function itself can make up an
+        event, and with it a caller.
+        """
+        url = self.workers.add_function_url(
+            auth_type=lambda_.FunctionUrlAuthType.AWS_IAM
+        )
+        for account in self._settings.accounts:
+            principal = iam.AccountPrincipal(account)
+            self.workers.add_permission(
+                f"Url{account}",
+                principal=principal,
+                action="lambda:InvokeFunctionUrl",
+                function_url_auth_type=lambda_.FunctionUrlAuthType.AWS_IAM,
+            )
+            self.workers.add_permission(
+                f"ViaUrl{account}",
+                principal=principal,
+                action="lambda:InvokeFunction",
+                invoked_via_function_url=True,
+            )
+        return url.url
+
     def _add_route(self, method: str, path: str) -> None:
         parameters = [
             word.strip("{}") for word in path.split("/") if word.startswith("{")
         ]
         self.rest_api.root.resource_for_path(path).add_method(
             method,
-            apigateway.LambdaIntegration(self.function, allow_test_invoke=False),
+            apigateway.LambdaIntegration(
+                self.workers if (method, path) in WORK_ROUTES else self.function,
+                allow_test_invoke=False,
+            ),
             authorization_type=apigateway.AuthorizationType.IAM,
             request_validator=self._validator,
             request_models=self._models(method, path),

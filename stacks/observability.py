@@ -44,6 +44,7 @@ class ObservabilityStack(Stack):
         self.topic = self._make_topic()
         self.alarms: dict[str, cloudwatch.Alarm] = {}
         self._watch_passes()
+        self._watch_letters()
         self._watch_ends()
         CfnOutput(self, "AlarmTopic", value=self.topic.topic_arn)
 
@@ -103,6 +104,16 @@ class ObservabilityStack(Stack):
             says="No pass begins: nothing is materialized.",
         )
 
+    def _watch_letters(self) -> None:
+        """Make the alarms on what becomes of messages that nobody took."""
+        self._alarm(
+            "redrive-failing",
+            self._measured("RedrivesFailed", Duration.minutes(5), "redrive"),
+            above=0,
+            minutes=3,
+            says="Messages that delivery queues gave up are not taken in.",
+        )
+
     def _watch_ends(self) -> None:
         """Make the alarms on queues where failures end."""
         for name in ENDS:
@@ -116,12 +127,14 @@ class ObservabilityStack(Stack):
             says = f"Messages that failed lie in {self._settings.name(name)}."
             self._alarm(name, waiting, above=0, says=says)
 
-    def _measured(self, name: str, period: Duration) -> cloudwatch.Metric:
-        """Return a metric of the materializer, the worst of all groups."""
+    def _measured(
+        self, name: str, period: Duration, function: str = "materializer"
+    ) -> cloudwatch.Metric:
+        """Return a metric of a function, the worst of what its calls measured."""
         return cloudwatch.Metric(
             namespace=NAMESPACE,
             metric_name=name,
-            dimensions_map={"service": self._settings.name("materializer")},
+            dimensions_map={"service": self._settings.name(function)},
             statistic=cloudwatch.Stats.MAXIMUM,
             period=period,
         )

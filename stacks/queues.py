@@ -9,10 +9,13 @@ from stacks.settings import Settings
 
 TIERS = ("premium", "standard", "basic")
 LANES = ("strict", "flexible", "catchup")
+# What names of dead-letter queues end with, where others have a lane.
+DEAD = "dead"
 
 MATERIALIZER_TIMEOUT = Duration.seconds(50)
 RELAY_TIMEOUT = Duration.seconds(30)
 JOBS_TIMEOUT = Duration.seconds(50)
+REDRIVE_TIMEOUT = Duration.seconds(30)
 
 # A throttled function's message comes back to its queue; AWS asks for six times the
 # timeout, so that such returns do not use up the receives.
@@ -28,10 +31,17 @@ class QueuesStack(Stack):
     A message of a DLQ ages from its first enqueue, so each DLQ keeps as long as SQS
     can: the queue's own retention is taken out of it.
 
+    Whoever reads delivery queues, a tier's consumers or a tenant's, has one DLQ for
+    all lanes, from which the function `redrive` takes what was received too often: a
+    queue that Lambda polls costs money in silence, too. And they have one dead-letter
+    queue, which nobody but them reads: there the occurrences go that are DEAD.
+
     Attributes:
         delivery: by queue key, `<tier>-<lane>`.
         dedicated: of the tenants that have queues of their own, by
             `tenant-<tenant_id>-<lane>`.
+        given_up: the DLQs of both, by `<tier>` or `tenant-<tenant_id>`.
+        dead: the dead-letter queues, by `<tier>-dead` or `tenant-<tenant_id>-dead`.
         work: from tick to materializer.
         sweep: outbox records that the stream did not get through, to the relay.
         jobs: jobs that a worker is to go on with.
@@ -48,6 +58,9 @@ class QueuesStack(Stack):
         )
         self._settings = settings
         acknowledge_plain_http(self, settings)
+        readers = [*TIERS, *(f"tenant-{tenant}" for tenant in settings.tenants)]
+        self.given_up = {each: self._given_up_queue(each) for each in readers}
+        self.dead = {f"{each}-{DEAD}": self._dead_queue(each) for each in readers}
         self.delivery = {
             f"{tier}-{lane}": self._delivery_queue(tier, lane)
             for tier in TIERS
@@ -77,12 +90,33 @@ class QueuesStack(Stack):
         of what they claim from, that is shorter must not empty the queue into its DLQ.
         A poison message costs no more than those receives.
         """
-        return self._queue_with_dlq(
+        return self._queue(
             f"{readers}-{lane}",
-            retention=DELIVERY_RETENTION,
+            DELIVERY_RETENTION,
             visibility=Duration.seconds(self._settings.visibility_seconds),
-            max_receives=self._settings.max_receives,
+            dead_letter_queue=sqs.DeadLetterQueue(
+                queue=self.given_up[readers],
+                max_receive_count=self._settings.max_receives,
+            ),
         )
+
+    def _given_up_queue(self, readers: str) -> sqs.Queue:
+        """Make the DLQ of all lanes of a tier or a tenant, read by `redrive`."""
+        return self._queue(
+            f"{readers}-dlq",
+            MAXIMUM_RETENTION,
+            visibility=_times(REDRIVE_TIMEOUT, VISIBILITY_PER_TIMEOUT),
+        )
+
+    def _dead_queue(self, readers: str) -> sqs.Queue:
+        """Make the dead-letter queue of a tier's handlers, or of a tenant's."""
+        queue = self._queue(f"{readers}-{DEAD}", MAXIMUM_RETENTION)
+        acknowledge(
+            queue,
+            "AwsSolutions-SQS3",
+            "It is where dead letters end; each is kept in a table, too.",
+        )
+        return queue
 
     def _work_queue(self) -> sqs.Queue:
         """Make the queue of scans to do.

@@ -1,4 +1,4 @@
-"""HourbellScheduling: the tick, the materializers, the relay, the job worker."""
+"""HourbellScheduling: tick, materializers, relay, jobs, and what queues give up."""
 
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_events as events
@@ -25,7 +25,9 @@ from stacks.queues import (
     JOBS_TIMEOUT,
     MATERIALIZER_TIMEOUT,
     MAXIMUM_RETENTION,
+    REDRIVE_TIMEOUT,
     RELAY_TIMEOUT,
+    TIERS,
     QueuesStack,
 )
 from stacks.settings import Settings
@@ -39,6 +41,9 @@ SWEEP_BATCH = 10
 # only when it crashes, and then what bisecting leaves is found by the sweep.
 STREAM_RETRIES = 5
 LEAST_RECORD_AGE_SECONDS = 60  # Lambda's own limit
+REDRIVE_BATCH = 10
+# What consumers did not get done in an hour need not be taken in within a second.
+REDRIVES_AT_ONCE = 2
 # Jobs are rare, and must not take from the relay what time is short for.
 JOBS_AT_ONCE = 5
 
@@ -88,12 +93,27 @@ JOBS_ACCESS: Access = {
         "Scan",
         "UpdateItem",
     ],
-    "control": ["BatchGetItem", "GetItem", "PutItem", "UpdateItem"],
+    # Dead letters are found by their tenant, and forgotten when they are replayed.
+    "control": [
+        "BatchGetItem",
+        "DeleteItem",
+        "GetItem",
+        "PutItem",
+        "Query",
+        "UpdateItem",
+    ],
 }
 RELAY_ACCESS: Access = {
     "schedules": ["BatchGetItem"],
-    "timeline": ["BatchGetItem", "PartiQLUpdate"],
-    "control": [],
+    # A record that its queue refuses ends together with what sees to its letter.
+    "timeline": ["BatchGetItem", "PartiQLUpdate", "PutItem", "UpdateItem"],
+    "control": ["BatchGetItem", "GetItem", "PutItem"],
+}
+# To end an occurrence, and let the next one of its schedule run.
+REDRIVE_ACCESS: Access = {
+    "schedules": ["BatchGetItem"],
+    "timeline": ["BatchGetItem", "PutItem", "UpdateItem"],
+    "control": ["BatchGetItem", "GetItem", "PutItem", "UpdateItem"],
 }
 
 
@@ -112,7 +132,7 @@ class SchedulingStack(Stack):
             scope,
             construct_id,
             stack_name=settings.stack_name("Scheduling"),
-            description="Hourbell: tick, materializer, relay, jobs",
+            description="Hourbell: tick, materializer, relay, jobs, redrive",
             termination_protection=settings.termination_protection,
         )
         self._settings = settings
@@ -124,6 +144,7 @@ class SchedulingStack(Stack):
         self.materializer = self._make_materializer()
         self.relay = self._make_relay()
         self.jobs = self._make_jobs()
+        self.redrive = self._make_redrive()
 
     def _make_tick(self) -> lambda_.Function:
         tick = self._functions.make(
@@ -202,8 +223,12 @@ class SchedulingStack(Stack):
         return materializer
 
     def _make_relay(self) -> lambda_.Function:
-        delivery = self._queues.delivery
-        urls = {key: queue.queue_url for key, queue in delivery.items()}
+        queues = self._queues
+        urls = {
+            key: queue.queue_url
+            for key, queue in (queues.delivery | queues.dead).items()
+            if key.startswith(TIERS)
+        }
         relay = self._functions.make(
             "relay",
             timeout=RELAY_TIMEOUT,
@@ -214,8 +239,8 @@ class SchedulingStack(Stack):
                 "HOURBELL_SWEEP_QUEUE_URL": self._queues.sweep.queue_url,
             },
         )
-        dedicated = self._queues.dedicated.values()
-        allow_send(relay, [*delivery.values(), *dedicated, self._queues.sweep])
+        every = (queues.delivery | queues.dedicated | queues.dead).values()
+        allow_send(relay, [*every, queues.sweep])
         allow_external(relay, self._settings)
         allow_receive(relay, self._queues.sweep)
         self._allow_stream(relay)
@@ -252,6 +277,35 @@ class SchedulingStack(Stack):
             report_batch_item_failures=True,
         )
         return jobs
+
+    def _make_redrive(self) -> lambda_.Function:
+        dead = self._queues.dead
+        urls = {
+            key: queue.queue_url for key, queue in dead.items() if key.startswith(TIERS)
+        }
+        redrive = self._functions.make(
+            "redrive",
+            timeout=REDRIVE_TIMEOUT,
+            memory_mb=512,
+            access=REDRIVE_ACCESS,
+            environment={"HOURBELL_QUEUE_URLS": self.to_json_string(urls)},
+        )
+        allow_send(redrive, list(dead.values()))
+        # A handler's dead-letter queue may be another one by now.
+        allow_external(redrive, self._settings)
+        for readers, queue in self._queues.given_up.items():
+            allow_receive(redrive, queue)
+            words = "".join(word.capitalize() for word in readers.split("-"))
+            lambda_.EventSourceMapping(
+                self,
+                f"{readers if readers.startswith('tenant-') else words}ToRedrive",
+                target=redrive,
+                event_source_arn=queue.queue_arn,
+                batch_size=REDRIVE_BATCH,
+                max_concurrency=REDRIVES_AT_ONCE,
+                report_batch_item_failures=True,
+            )
+        return redrive
 
     def _allow_stream(self, relay: lambda_.Function) -> None:
         timeline = self._data.tables["timeline"]
@@ -309,14 +363,15 @@ class SchedulingStack(Stack):
 
 
 def outbox_filter() -> dict[str, str]:
-    """Return the stream's filter: records whose new image is an outbox record."""
-    state = tables.load()["timeline"].outbox_state
+    """Return the stream's filter: records whose new image the relay has to look at.
+
+    Those are outbox records, and DEAD rows, whose letters it sends.
+    """
+    states = tables.load()["timeline"].outbox_states
     pattern = lambda_.FilterCriteria.filter(
         {
             "eventName": lambda_.FilterRule.or_("INSERT", "MODIFY"),
-            "dynamodb": {
-                "NewImage": {"state": {"S": lambda_.FilterRule.is_equal(str(state))}}
-            },
+            "dynamodb": {"NewImage": {"state": {"S": lambda_.FilterRule.or_(*states)}}},
         }
     )
     return {key: str(value) for key, value in pattern.items()}

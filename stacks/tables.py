@@ -31,7 +31,7 @@ class TableSpec:
 
     Attributes:
         stream: what the stream's records show; None without a stream.
-        outbox_state: the state whose rows the stream carries to the relay.
+        outbox_states: the states whose rows the stream carries to the relay.
         ttl: the attribute that says when an item expires.
     """
 
@@ -39,7 +39,7 @@ class TableSpec:
     partition_key: KeyPart
     sort_key: KeyPart
     stream: str | None = None
-    outbox_state: str | None = None
+    outbox_states: tuple[str, ...] = ()
     ttl: str | None = None
     indexes: tuple[Index, ...] = field(default=())
 
@@ -57,7 +57,7 @@ def _table(name: str, table: dict[str, Any]) -> TableSpec:
         partition_key=KeyPart(**table["partition_key"]),
         sort_key=KeyPart(**table["sort_key"]),
         stream=table.get("stream"),
-        outbox_state=table.get("outbox_state"),
+        outbox_states=tuple(table.get("outbox_states", ())),
         ttl=table.get("ttl"),
         indexes=tuple(
             Index(

@@ -13,9 +13,11 @@ from pydantic.json_schema import models_json_schema
 
 from devtools.openapi.operations import OPERATIONS, STATUSES, Operation
 from devtools.openapi.problem import PROBLEM
-from functions.api.handler import app
+from functions.api import handler as api
+from functions.workers import handler as workers
 
 if TYPE_CHECKING:
+    from aws_lambda_powertools.event_handler import APIGatewayRestResolver
     from aws_lambda_powertools.event_handler.api_gateway import Route
     from pydantic import BaseModel
 
@@ -65,7 +67,8 @@ SIGNED: Final = {
     "type": "apiKey",
     "name": "Authorization",
     "in": "header",
-    "description": "AWS Signature Version 4, service `execute-api`.",
+    "description": "AWS Signature Version 4, service `execute-api`; at a function's "
+    "URL `lambda`.",
     "x-amazon-apigateway-authtype": "awsSigv4",
 }
 
@@ -76,22 +79,26 @@ def document() -> dict[str, Any]:
     Raises:
         KeyError: a route is not described, or a described one does not exist.
     """
-    drawn = json.loads(
-        app.get_openapi_schema(title="Hourbell", version=hourbell.__version__)
-        .model_dump_json(by_alias=True, exclude_none=True)
-    )  # fmt: skip
-    routes = {_key(route): route for route in _routes()}
+    # Made of the functions' own apps: a router belongs to one app at a time.
+    apps = [each.front.app for each in (api, workers)]
+    drawn_paths: dict[str, Any] = {}
+    bodies: dict[str, Any] = {}
+    for app in apps:
+        drawn = _drawn(app)
+        drawn_paths |= drawn["paths"]
+        bodies |= drawn["components"]["schemas"]
+    routes = {_key(route): route for app in apps for route in _routes(app)}
     if missing := routes.keys() ^ OPERATIONS.keys():
         raise KeyError(f"routes and operations differ: {sorted(missing)}")
     paths: dict[str, Any] = {}
     for method, path in sorted(OPERATIONS, key=lambda key: (key[1], key[0])):
-        item = drawn["paths"][path][method.lower()]
+        item = drawn_paths[path][method.lower()]
         route = routes[method, path]
         paths.setdefault(path, {})[method.lower()] = _operation(
             OPERATIONS[method, path], route, item
         )
     schemas = {
-        **_requests(drawn["components"]["schemas"]),
+        **_requests(bodies),
         **_answers(),
         "Problem": PROBLEM,
     }
@@ -119,7 +126,15 @@ def document() -> dict[str, Any]:
     return {name: _whole_numbers(part) for name, part in whole.items()}
 
 
-def _routes() -> list[Route]:
+def _drawn(app: APIGatewayRestResolver) -> dict[str, Any]:
+    """Return what Powertools draws of an app."""
+    schema = app.get_openapi_schema(title="Hourbell", version=hourbell.__version__)
+    text = schema.model_dump_json(by_alias=True, exclude_none=True)
+    drawn: dict[str, Any] = json.loads(text)
+    return drawn
+
+
+def _routes(app: APIGatewayRestResolver) -> list[Route]:
     return [*app._static_routes, *app._dynamic_routes]  # noqa: SLF001 - has no other
 
 

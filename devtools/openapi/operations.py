@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Final
 from hourbell.api import (
     answers,
     backfill_models,
+    dead_letter_models,
     handler_models,
     job_models,
+    occurrence_models,
     parked_models,
     preview_answers,
     shard_models,
     tenant_models,
+    work_models,
 )
 
 if TYPE_CHECKING:
@@ -42,6 +45,10 @@ STATUSES: Final = {
     "resharding_under_way": 409,
     "shards_unchanged": 409,
     "not_provisioned": 409,
+    "not_dead": 409,
+    "already_over": 409,
+    "already_dispatched": 409,
+    "schedule_changing": 409,
     "precondition_failed": 412,
     "body_too_large": 413,
     "unsupported_media_type": 415,
@@ -77,7 +84,8 @@ TIMING: Final = BODY | {
 }
 DEFINITION: Final = TIMING | {
     *("unknown_handler", "handler_retired", "payload_too_large"),
-    *("interval_too_short", "tracking_unsupported"),
+    *("interval_too_short", "overlap_needs_tracking", "retry_needs_tracking"),
+    "repeated_value",
 }
 # What only shows when a definition is held against what is stored.
 STORED: Final = frozenset({"unknown_handler", "handler_retired", "interval_too_short"})
@@ -279,6 +287,37 @@ PARKED: Final = {
         UNREAD | {"not_found"},
     ),
 }
+# Of an occurrence that a path names.
+ONE: Final = frozenset({"not_found", "invalid_occurrence_id"})
+WORK: Final = BODY | {"invalid_occurrence_id", "repeated_value"}
+OCCURRENCE: Final = "/v1/occurrences/{occurrence_id}"
+OCCURRENCES: Final = {
+    ("POST", "/v1/occurrences/claim"): Operation(
+        "occurrences.claim", {200: (work_models.ClaimAnswers,)}, WORK
+    ),
+    ("POST", "/v1/occurrences/heartbeat"): Operation(
+        "occurrences.heartbeat", {200: (work_models.BeatAnswers,)}, WORK
+    ),
+    ("POST", "/v1/occurrences/complete"): Operation(
+        "occurrences.complete", {200: (work_models.CompleteAnswers,)}, WORK
+    ),
+    ("POST", "/v1/occurrences/fail"): Operation(
+        "occurrences.fail", {200: (work_models.FailAnswers,)}, WORK
+    ),
+    ("GET", OCCURRENCE): Operation(
+        "occurrences.get", {200: (occurrence_models.OccurrenceToldAnswer,)}, ONE
+    ),
+    ("POST", f"{OCCURRENCE}/cancel"): Operation(
+        "occurrences.cancel",
+        {200: (occurrence_models.OccurrenceStateAnswer,)},
+        ONE | BODY | {"already_over", "already_dispatched", "schedule_changing"},
+    ),
+    ("POST", f"{OCCURRENCE}/replay"): Operation(
+        "occurrences.replay",
+        {200: (occurrence_models.OccurrenceStateAnswer,)},
+        ONE | UNREAD | {"not_dead"},
+    ),
+}
 REPLAN: Final = "/v1/admin/tenants/{tenant_id}/replan"
 REPLANS: Final = {
     ("POST", REPLAN): Operation(
@@ -292,13 +331,28 @@ REPLANS: Final = {
         "replans.results", {200: (job_models.ResultsAnswer,)}, PAGE | NO_JOB
     ),
 }
+DEAD_LETTERS: Final = {
+    ("GET", "/v1/dead-letters"): Operation(
+        "dead_letters.list",
+        {200: (dead_letter_models.DeadLetterListAnswer,)},
+        PAGE | {"invalid_timestamp", "reversed_range"},
+    ),
+    ("POST", "/v1/dead-letters/replay"): Operation(
+        "dead_letters.replay",
+        {202: (job_models.JobAnswer,)},
+        BODY | {"invalid_timestamp", "reversed_range", "idempotency_key_reused"},
+        ("Location", REPLAYED),
+    ),
+}
 OPERATIONS: Final[dict[tuple[str, str], Operation]] = {
     **SCHEDULES,
     **HANDLERS,
     **JOBS,
+    **OCCURRENCES,
     **TENANTS,
     **SHARDS,
     **PARKED,
     **REPLANS,
+    **DEAD_LETTERS,
     ("GET", "/v1/usage"): Operation("usage.get", {200: (tenant_models.UsageAnswer,)}),
 }

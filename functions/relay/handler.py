@@ -109,6 +109,9 @@ def _tell(source: str, report: RelayReport, unreadable: int = 0) -> None:
         "RelayCanceled": report.canceled,
         "Refused": report.refused,
         "Repeated": report.repeated,
+        "LettersSent": report.letters.sent,
+        "LettersKept": report.letters.kept,
+        "LettersRefused": report.letters.refused,
         "Unreadable": unreadable,
     }
     logger.info(

@@ -277,6 +277,9 @@ class World:
             self._timeline,
             SqsDeliveryQueues(metered, urls),
             self._clock,
+            self._ledger,
+            self._plane.directory,
+            self._shard_map,
         )
 
     def _scan(self) -> None:
@@ -360,8 +363,7 @@ class _Stream:
         for place in range(len(self._iterators)):
             waiting: list[Occurrence] = []
             for row in self._rows(place):
-                if row.state is State.SCHEDULED:
-                    waiting.append(row)
+                waiting.append(row)
                 if len(waiting) == STREAM_BATCH:
                     yield waiting
                     waiting = []
@@ -377,4 +379,7 @@ class _Stream:
             self._iterators[place] = answer["NextShardIterator"]
             empty = 0 if answer["Records"] else empty + 1
             for record in answer["Records"]:
-                yield decode_occurrence(record["dynamodb"]["NewImage"])
+                image = record["dynamodb"]["NewImage"]
+                # As Lambda's filter does.
+                if image.get("state", {}).get("S") == State.SCHEDULED:
+                    yield decode_occurrence(image)

@@ -46,7 +46,10 @@ INVOCATION_SECONDS: Final = 0.020
 MATERIALIZER_GB, TICK_GB = 1.0, 0.5
 # Lambda polls a queue with at least five long polls of 20 s.
 POLLS_A_MINUTE: Final = 5 * 3
-POLLED_QUEUES: Final = ("work", "sweep", "jobs")
+POLLED_QUEUES: Final = (
+    *("work", "sweep", "jobs"),
+    *("premium-dlq", "standard-dlq", "basic-dlq"),
+)
 
 
 def measure(session: "boto3.Session", size: str, minutes: int) -> Minutes:

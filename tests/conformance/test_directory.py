@@ -178,6 +178,7 @@ def test_a_handler_is_changed_from_its_revision_only(world: World) -> None:
         dispatch_rate=50,
         description="für Berichte",
         revision=2,
+        dead_letter_queue_arn="arn:aws:sqs:eu-central-1:123456789012:letters",
     )
     assert world.directory.change_handler(full, revision=1) is Write.LOST
     assert world.directory.handler("acme", "reports") is None

@@ -5,12 +5,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hourbell.domain.definition import NewSchedule, Tracking
+from hourbell.domain.definition import NewSchedule, Overlap, Tracking
 from hourbell.domain.errors import Finding
 from hourbell.domain.job import (
     Creator,
     Job,
     JobState,
+    Letters,
     Operation,
     Outcome,
     Progress,
@@ -22,7 +23,9 @@ from hourbell.domain.job import (
 )
 from hourbell.domain.misfire import Misfire, MisfirePolicy
 from hourbell.domain.replanning import Shift
+from hourbell.domain.retry import ErrorClass, Retry
 from hourbell.domain.schedule import Timing
+from hourbell.domain.work import DeadLetter
 from hourbell.usecases.ports import Write
 
 from tests.conformance.samples import MINUTE, NOW, schedule_id
@@ -85,7 +88,37 @@ FULL: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("fields", [{}, FULL, {"walk": Walk({"a": "b"})}])
+REPLAY: dict[str, Any] = {
+    "operation": Operation.REPLAY,
+    "walk": Walk(
+        {},
+        '["a cursor"]',
+        rest=(
+            Target(
+                schedule_id("a"),
+                letter=DeadLetter(
+                    "acme",
+                    f"{schedule_id('a')}.v1.20260309T120000Z",
+                    NOW + timedelta(microseconds=7),
+                    3,
+                    "ATTEMPTS_USED_UP",
+                    NOW + timedelta(days=15, microseconds=7),
+                ),
+            ),
+        ),
+        letters=Letters(schedule_id("a"), NOW - MINUTE, NOW, 60),
+        next_at=NOW + timedelta(milliseconds=100),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *({}, FULL, {"walk": Walk({"a": "b"})}, REPLAY),
+        {"walk": Walk({}, letters=Letters(None, None, NOW, 1))},
+    ],
+)
 def test_a_job_comes_back_as_it_was_stored(
     world: World, fields: dict[str, Any]
 ) -> None:
@@ -135,11 +168,13 @@ def test_schedules_to_create_come_back_as_they_were(world: World) -> None:
         "ring",
         "h2",
         '{"n":1.50,"s":"\\"\\u0000"}',
-        Tracking.UNTRACKED,
+        Tracking.TRACKED,
         60,
         Misfire(MisfirePolicy.CATCH_UP, 7, 3_600),
         "Böller 👋",
         {"team": "ops", "x": ""},
+        overlap=Overlap.QUEUE_ONE,
+        retry=Retry(3, 60, 120, None, (ErrorClass.THROTTLED,)),
     )
     wanted = job(operation=Operation.CREATE)
     world.jobs.create(wanted, [plain, full])
@@ -185,6 +220,25 @@ def test_what_a_job_no_longer_has_is_taken_off(world: World) -> None:
 def test_a_job_that_is_not_there_is_not_advanced(world: World) -> None:
     assert world.jobs.advance(job(), (), before=job()) is Write.LOST
     assert world.jobs.find(job().job_id) is None
+
+
+def test_the_results_of_a_replay_come_back_as_they_were_written(world: World) -> None:
+    before = stored(world, job())
+    name = f"{schedule_id('a')}.v1.20260309T120000Z"
+    at = NOW + timedelta(microseconds=1)
+    told = [
+        Result(
+            0,
+            Outcome.CHANGED,
+            schedule_id("a"),
+            occurrence_id=name,
+            available_at=at,
+        ),
+        Result(1, Outcome.UNCHANGED, schedule_id("a"), occurrence_id=name),
+    ]
+    after = replace(before, step=1)
+    assert world.jobs.advance(after, told, before=before) is Write.APPLIED
+    assert world.jobs.results(before.job_id, start=0, limit=9) == tuple(told)
 
 
 def test_results_come_from_an_index_on_in_order(world: World) -> None:

@@ -9,6 +9,7 @@ from hourbell.adapters.dynamodb import (
     Database,
     DynamoDirectory,
     DynamoJobs,
+    DynamoLedger,
     DynamoLoads,
     DynamoParking,
     DynamoRates,
@@ -25,6 +26,7 @@ from hourbell.adapters.memory import (
     MemoryDirectory,
     MemoryJobQueue,
     MemoryJobs,
+    MemoryLedger,
     MemoryLoads,
     MemoryParking,
     MemoryRates,
@@ -72,6 +74,7 @@ from hourbell.usecases.ports import (
 )
 from hourbell.usecases.rate_port import Rates
 from hourbell.usecases.shard_ports import EpochBook, MoveOrder, MoveQueue, Relocation
+from hourbell.usecases.work_ports import Ledger
 
 from tests.conformance.samples import NOW
 
@@ -98,6 +101,7 @@ class World:
     rates: Rates
     book: EpochBook
     relocation: Relocation
+    ledger: Ledger
     seed: Callable[[Sequence[Occurrence | Dispatch]], None]
     fresh_groups: Callable[[], ShardGroups]
 
@@ -152,6 +156,7 @@ def memory_world() -> World:
         MemoryRates(store),
         MemoryEpochBook(store),
         MemoryRelocation(store),
+        MemoryLedger(store),
         seed,
         lambda: MemoryShardGroups(store),
     )
@@ -218,6 +223,7 @@ def dynamo_world(database: Database, **settings: int) -> World:
         DynamoRates(database),
         DynamoEpochBook(database),
         DynamoRelocation(database),
+        DynamoLedger(database),
         seed,
         lambda: DynamoShardGroups(database),
     )

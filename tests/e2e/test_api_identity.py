@@ -1,6 +1,7 @@
 """Nobody sees or changes what is another tenant's, on any route."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -36,6 +37,8 @@ UNCOMPARED = {"date", "x-request-id", "x-amzn-requestid", "x-amz-request-id"}
 OWN = 201
 ACCEPTED = 202
 JOBS = "/v1/jobs"
+OCCURRENCES = "/v1/occurrences"
+LETTERS = "/v1/dead-letters"
 SHARDS = "/v1/admin/shards"
 PARKED = "/v1/admin/parked"
 
@@ -69,11 +72,25 @@ class Case:
 def put_in(body: Any, it: str) -> Any:
     if isinstance(body, dict):
         return {name: put_in(value, it) for name, value in body.items()}
+    if isinstance(body, list):
+        return [put_in(value, it) for value in body]
     return body.replace("{it}", it) if isinstance(body, str) else body
 
 
 def on_schedule(method: str, more: str = "", **request: Any) -> Case:
     return Case((method, f"{SCHEDULES}/{{schedule_id}}{more}"), "id", 404, **request)
+
+
+def on_occurrence(method: str, more: str = "", **request: Any) -> Case:
+    route = (method, f"{OCCURRENCES}/{{occurrence_id}}{more}")
+    return Case(route, "occurrence", 404, **request)
+
+
+def of_worker(verb: str, more: Mapping[str, Any], **body: Any) -> Case:
+    """Return what a worker says of one occurrence, which is answered item by item."""
+    item = {"occurrence_id": "{it}", "lease_token": "0123456789abcdef", **more}
+    route = ("POST", f"{OCCURRENCES}/{verb}")
+    return Case(route, "occurrence", 200, body={"items": [item], **body})
 
 
 def on_tenants(method: str, more: str = "", **request: Any) -> Case:
@@ -147,6 +164,15 @@ CASES = (
         headers=REVISION,
     ),
     Case(("DELETE", "/v1/handlers/{name}"), "own handler", 404),
+    of_worker("claim", {}, worker="elm-1"),
+    of_worker("heartbeat", {}),
+    of_worker("complete", {}),
+    of_worker("fail", {"error": {"class": "PERMANENT"}}),
+    on_occurrence("GET"),
+    on_occurrence("POST", "/cancel", body={"reason": "spite"}),
+    on_occurrence("POST", "/replay"),
+    Case(("GET", LETTERS), "id", 200, f"{LETTERS}?schedule_id={{it}}"),
+    Case(("POST", f"{LETTERS}/replay"), "id", ACCEPTED, body={"schedule_id": "{it}"}),
     Case(("GET", "/v1/usage"), "id", 200),
     on_tenants("GET"),
     on_tenants("POST", body={"tenant_id": "{it}"}),
@@ -189,10 +215,11 @@ class Village:
         """Return all that is to be seen of what oak has."""
         schedule_id = self.names["id"][0]
         place = f"{SCHEDULES}/{schedule_id}"
+        occurrence = f"{OCCURRENCES}/{self.names['occurrence'][0]}"
         return [
             *(
                 self.oak.send("GET", path).document
-                for path in (place, f"{place}/versions", "/v1/usage")
+                for path in (place, f"{place}/versions", "/v1/usage", occurrence)
             ),
             pages_of(self.oak, SCHEDULES, "schedules"),
             pages_of(self.oak, "/v1/handlers", "handlers"),
@@ -222,6 +249,8 @@ def village(api_world: ApiWorld) -> Village:
     )
     assert ran.status == 201, ran.text
     job_id = past_job(api_world, oak)
+    drum = oak.create("oak-drum", YEARLY, tracking="TRACKED").document
+    time = re.sub("[-:]", "", drum["next_run_at"])
     return Village(
         api_world,
         oak,
@@ -235,6 +264,10 @@ def village(api_world: ApiWorld) -> Village:
             "handler": ("oak-bill", "fir-bill"),
             "own handler": ("oak-mail", "fir-mail"),
             "tenant": ("oak", "fir"),
+            "occurrence": (
+                f"{drum['schedule_id']}.v1.{time}",
+                f"sch{'0' * 26}.v1.{time}",
+            ),
             "job": (job_id, f"job{'0' * 26}"),
         },
     )

@@ -24,6 +24,7 @@ from hourbell.usecases.create_schedule import Registry
 from hourbell.usecases.get_schedule import Library
 from hourbell.usecases.handlers import QueueOffer, Switchboard
 from hourbell.usecases.parked import Yard
+from hourbell.usecases.redrive import Returns
 from hourbell.usecases.reshard import Mover
 from hourbell.usecases.tenants import Registrar
 
@@ -32,6 +33,9 @@ from tests.functions.events import Context, api_event
 from tests.unit.usecases.world import World
 
 OPERATORS = frozenset({"123456789012:role/platform"})
+WORK_PATHS = {
+    f"/v1/occurrences/{verb}" for verb in ("claim", "heartbeat", "complete", "fail")
+}
 QUEUES = "arn:aws:sqs:eu-central-1:123456789012"
 OFFER = QueueOffer(
     own=QueueArn.parse(f"{QUEUES}:hourbell"),
@@ -73,7 +77,7 @@ class Answer:
 
 
 class Api:
-    """The API's handler, called as API Gateway calls it."""
+    """The handlers behind the API, called as API Gateway calls them."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -85,7 +89,8 @@ class Api:
 
     def send(self, event: Mapping[str, Any]) -> Answer:
         # Not at the top: this file is read before the tests' environment is set.
-        function = import_module("functions.api.handler")
+        name = "workers" if event["path"] in WORK_PATHS else "api"
+        function = import_module(f"functions.{name}.handler")
         raw = function.handler(dict(event), Context())
         assert set(raw) >= {"statusCode", "body", "multiValueHeaders"}
         written = raw["multiValueHeaders"].items()
@@ -159,13 +164,16 @@ def ports(
             office=world.office,
             mover=mover,
             yard=Yard(world.parking, plane),
+            workplace=world.workplace,
             clock=world.clock,
         ),
+        "worker_ports": bootstrap.WorkerPorts(world.workplace, OPERATORS),
         "job_ports": bootstrap.JobPorts(world.workshop, mover),
         "tick_ports": bootstrap.TickPorts(
             work_queue, mover.book, world.shard_map, world.clock
         ),
         "materializer_ports": world.scanner,
+        "redrive_ports": Returns(world.workplace, world.queues),
         "relay_ports": bootstrap.RelayPorts(world.outbox, world.sweep_queue),
     }
     for name, made in factories.items():

@@ -158,7 +158,7 @@ class TestUpdate:
             ({"dst": {"gap": "X"}}, "dst.gap", "unsupported_value"),
             ({"dst": {"gaps": "SKIP"}}, "dst.gaps", "unknown_field"),
             ({"handler": "bark"}, "handler", "unknown_handler"),
-            ({"tracking": "TRACKED"}, "tracking", "tracking_unsupported"),
+            ({"overlap": "QUEUE_ONE"}, "overlap", "overlap_needs_tracking"),
             ({"state": "PAUSED"}, "state", "unknown_field"),
             ({"payload": "x" * 70_000}, "payload", "payload_too_large"),
             ({"tags": {"team": 1}}, "tags.team", "wrong_type"),

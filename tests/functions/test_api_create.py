@@ -64,6 +64,8 @@ def test_the_answer_shows_the_schedule(api: Api) -> None:
             "limit": None,
             "max_lateness_seconds": None,
         },
+        "overlap": "ALLOW",
+        "retry": None,
         "tzdb": body["tzdb"],
         "created_at": "2026-03-09T12:00:00Z",
         "updated_at": "2026-03-09T12:00:00Z",
@@ -107,6 +109,8 @@ OPTIONAL = (
     "tracking",
     "flexible_window_seconds",
     "misfire",
+    "overlap",
+    "retry",
     "description",
     "tags",
 )
@@ -211,7 +215,7 @@ SINGLE_FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {
     "no key": ({"tags": {"": "b"}}, "tags.", "too_long"),
     "aws tag": ({"tags": {"AWS:x": "b"}}, "tags.AWS:x", "reserved"),
     "many tags": ({"tags": {f"k{n}": "" for n in range(51)}}, "tags", "too_long"),
-    "tracking": ({"tracking": "TRACKED"}, "tracking", "tracking_unsupported"),
+    "tracking": ({"tracking": "tracked"}, "tracking", "unsupported_value"),
     "no tracking": ({"tracking": "MAYBE"}, "tracking", "unsupported_value"),
     "window": (
         {"flexible_window_seconds": 86_401},
@@ -270,7 +274,6 @@ def test_all_faults_are_named_at_once(api: Api) -> None:
         ({"zone": "Europe/Belin"}, "zone", "Europe/Berlin"),
         ({"name": "my bell!"}, "name", "my-bell"),
         ({"start_at": "2027-01-01T00:00:00"}, "start_at", "2027-01-01T00:00:00Z"),
-        ({"tracking": "TRACKED"}, "tracking", "UNTRACKED"),
     ],
 )
 def test_what_was_meant_is_suggested(

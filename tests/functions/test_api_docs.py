@@ -21,8 +21,11 @@ CODES = re.compile(
 
 
 def routes() -> list[Any]:
-    app = import_module("functions.api.handler").app
-    return [*app._static_routes, *app._dynamic_routes]
+    names = ("api", "workers")
+    apps = [import_module(f"functions.{name}.handler").front.app for name in names]
+    return [
+        each for app in apps for each in [*app._static_routes, *app._dynamic_routes]
+    ]
 
 
 def spelled(route: Any) -> str:

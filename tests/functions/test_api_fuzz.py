@@ -76,11 +76,35 @@ FIELDS = [
     "tracking",
     "flexible_window_seconds",
     "misfire",
+    "overlap",
+    "retry",
     "from",
     "count",
 ]
 GOOD = {"name": "bell", "handler": "ring", "expression": "0 9 * * *"}
 BODIES = st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=8), VALUES)
+
+IDS = st.sampled_from(
+    [
+        f"sch{'0' * 26}.v1.20260309T120000Z",
+        f"sch{'0' * 26}.v1.99991231T235960Z",
+        f"sch{'z' * 26}.v9999999999.99991231T235959Z",
+        f"sch{'0' * 26}.v1.00010101T000000Z.r0123456789abcdef",
+    ]
+)
+ITEMS = st.fixed_dictionaries(
+    {
+        "occurrence_id": IDS | VALUES,
+        "lease_token": st.text("ab-", min_size=16, max_size=20) | VALUES,
+    },
+    optional={
+        "error": VALUES
+        | st.fixed_dictionaries(
+            {"class": st.sampled_from(["THROTTLED", "PERMANENT"]) | VALUES},
+            optional={"message": VALUES, "retry_after_seconds": VALUES, "type": VALUES},
+        )
+    },
+)
 
 
 def forget(api: Api) -> None:
@@ -214,6 +238,30 @@ def test_no_batch_is_a_server_error(
         )
         judge(api, event)
     judge(api, api_event("GET", "/v1/jobs", query=query))
+
+
+@fuzz
+@given(
+    verb=st.sampled_from(["claim", "heartbeat", "complete", "fail"]),
+    body=st.fixed_dictionaries(
+        {"items": VALUES | st.lists(ITEMS, max_size=3)},
+        optional={"worker": VALUES, "lease_seconds": VALUES, "x": VALUES},
+    ),
+    text=st.text(max_size=40) | NASTY,
+)
+def test_nothing_that_workers_say_is_a_server_error(
+    api: Api, verb: str, body: dict[str, Any], text: str
+) -> None:
+    judge(api, api_event("POST", f"/v1/occurrences/{verb}", body))
+    one = "/v1/occurrences/{occurrence_id}"
+    for method, more in (("GET", ""), ("POST", "/cancel"), ("POST", "/replay")):
+        event = api_event(
+            method,
+            f"/v1/occurrences/x{more}",
+            resource=one + more,
+            path_parameters={"occurrence_id": text},
+        )
+        judge(api, event)
 
 
 @fuzz

@@ -34,6 +34,7 @@ def test_a_handler_is_registered_for_the_shared_queues(api: Api) -> None:
         "routing": "shared",
         "state": "ACTIVE",
         "queue_arn": None,
+        "dead_letter_queue_arn": None,
         "queues": {},
         "dispatch_rate": 20,
         "description": "nightly",
@@ -57,6 +58,16 @@ def test_a_handler_is_registered_for_the_shared_queues(api: Api) -> None:
         (external(queue_arn="inbox"), "queue_arn", "invalid_queue_arn"),
         (external(queue_arn=f"{INBOX}.fifo"), "queue_arn", "invalid_queue_arn"),
         (external(queue_arn=INBOX), "queue_arn", "queue_not_writable"),
+        (
+            {"name": "x", "dead_letter_queue_arn": INBOX},
+            "dead_letter_queue_arn",
+            "unexpected",
+        ),
+        (
+            external(dead_letter_queue_arn="letters"),
+            "dead_letter_queue_arn",
+            "invalid_queue_arn",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(api: Api, body: object, place: str, code: str) -> None:
@@ -78,6 +89,40 @@ def test_an_external_queue_gets_a_test_message_first(
     assert event["specversion"] == "1.0"
     assert event["data"] == {"handler": "bill", "tenant": "acme"}
     assert event["id"]
+
+
+def test_an_external_dead_letter_queue_is_tried_out_as_well(
+    api: Api, probe: MemoryQueueProbe
+) -> None:
+    letters = f"{QUEUES}:letters"
+    probe.answers[INBOX] = Probe.ACCEPTED
+    both = external(dead_letter_queue_arn=letters)
+    refused = api.call("POST", HANDLERS, both)
+    assert (refused.status, refused.code) == (400, "queue_not_writable")
+    assert set(refused.findings) == {"dead_letter_queue_arn"}
+    assert api.call("GET", f"{HANDLERS}/bill").status == 404
+
+    probe.answers[letters] = Probe.ACCEPTED
+    stored = api.call("POST", HANDLERS, both).body
+    assert stored["dead_letter_queue_arn"] == letters
+    assert probe.sent[-1][0] == letters
+
+    for member, expected in (({"description": "x"}, letters), ({}, letters)):
+        revision = api.call("GET", f"{HANDLERS}/bill").body["revision"]
+        changed = change(api, "bill", revision, member or {"dispatch_rate": 1}).body
+        assert changed["dead_letter_queue_arn"] == expected
+    gone = change(api, "bill", 3, {"dead_letter_queue_arn": None}).body
+    assert (gone["dead_letter_queue_arn"], gone["queue_arn"]) == (None, INBOX)
+
+
+def test_nobody_elses_queue_gets_letters(api: Api, probe: MemoryQueueProbe) -> None:
+    arn = f"{QUEUES}:hourbell-tenant-zenith-dead"
+    probe.answers |= {INBOX: Probe.ACCEPTED, arn: Probe.ACCEPTED}
+    answer = api.call("POST", HANDLERS, external(dead_letter_queue_arn=arn))
+    assert (answer.status, answer.code) == (400, "foreign_queue")
+    assert set(answer.findings) == {"dead_letter_queue_arn"}
+    # The queue that it may name had its test message before.
+    assert [sent for sent, _ in probe.sent] == [INBOX]
 
 
 @pytest.mark.parametrize(
@@ -131,6 +176,8 @@ def test_queues_of_its_own_are_for_tenants_that_have_them(api: Api) -> None:
     assert (refused.status, refused.code) == (409, "not_provisioned")
     stored = api.call("POST", HANDLERS, body, arn=BOB)
     assert stored.body["queue_arn"] is None
+    own = f"{QUEUES}:hourbell-tenant-zenith-dead"
+    assert stored.body["dead_letter_queue_arn"] == own
     assert stored.body["queues"] == {
         lane: f"{QUEUES}:hourbell-tenant-zenith-{lane}"
         for lane in ("strict", "flexible", "catchup")

@@ -63,6 +63,7 @@ class TestBatch:
             "operation": "create",
             "dry_run": False,
             "tag": None,
+            "dead_letters": None,
             "reason": None,
             "state": "PENDING",
             "failure": None,

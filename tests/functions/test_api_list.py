@@ -155,7 +155,7 @@ class TestVersions:
         fields = (
             *("expression", "zone", "dst", "start_at", "end_at", "max_occurrences"),
             *("exclude", "anchor", "handler", "payload", "tracking"),
-            *("flexible_window_seconds", "misfire"),
+            *("flexible_window_seconds", "misfire", "overlap", "retry"),
         )
         assert first == {
             "version": 1,

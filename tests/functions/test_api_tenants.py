@@ -112,6 +112,8 @@ def test_a_tenant_is_created_and_can_start_at_once(api: Api) -> None:
             "min_interval_seconds": 60,
             "catch_up_per_minute": 600,
             "triggers_per_minute": None,
+            "running": None,
+            "retries_per_minute": None,
         },
         "weight": 1,
         "revision": 1,
@@ -154,6 +156,20 @@ def test_a_tenant_is_created_and_can_start_at_once(api: Api) -> None:
             "quotas",
             {"triggers_per_minute": 6_000_001},
             "quotas.triggers_per_minute",
+            "out_of_range",
+        ),
+        ("quotas", {"running": 0}, "quotas.running", "out_of_range"),
+        ("quotas", {"running": 1_001}, "quotas.running", "out_of_range"),
+        (
+            "quotas",
+            {"retries_per_minute": 0},
+            "quotas.retries_per_minute",
+            "out_of_range",
+        ),
+        (
+            "quotas",
+            {"retries_per_minute": 6_000_001},
+            "quotas.retries_per_minute",
             "out_of_range",
         ),
         ("quotas", {"rate": 1}, "quotas.rate", "unknown_field"),
@@ -226,23 +242,31 @@ def test_the_catch_up_rate_is_changed_within_its_bounds(api: Api, rate: int) -> 
     assert done.status == 200
     assert done.body["quotas"]["catch_up_per_minute"] == rate
     assert api.world.store.tenants["acme"].quotas.catch_up_per_minute == rate
-    assert api.call("GET", "/v1/usage").body["quotas"][-2]["limit"] == rate
+    assert usage_of(api)["catch_up_per_minute"] == rate
 
 
-def test_the_rate_of_triggers_is_set_kept_and_lifted(api: Api) -> None:
+def usage_of(api: Api) -> dict[str, int | None]:
+    """Return the limits that ann is shown, by quota."""
+    quotas = api.call("GET", "/v1/usage").body["quotas"]
+    return {each["name"]: each["limit"] for each in quotas}
+
+
+@pytest.mark.parametrize(
+    "name", ["triggers_per_minute", "running", "retries_per_minute"]
+)
+def test_a_limit_that_may_be_lifted_is_set_kept_and_lifted(api: Api, name: str) -> None:
     def limit() -> int | None:
-        used = api.call("GET", "/v1/usage").body["quotas"][-1]
-        assert used["name"] == "triggers_per_minute"
         shown = call(api, "GET", f"{TENANTS}/acme").body["quotas"]
-        assert shown["triggers_per_minute"] == used["limit"]
-        return api.world.store.tenants["acme"].quotas.triggers_per_minute
+        stored: int | None = getattr(api.world.store.tenants["acme"].quotas, name)
+        assert shown[name] == usage_of(api)[name] == stored
+        return stored
 
     assert limit() is None
-    change(api, "acme", 1, {"quotas": {"triggers_per_minute": 90}})
+    change(api, "acme", 1, {"quotas": {name: 90}})
     assert limit() == 90
     change(api, "acme", 2, {"quotas": {"schedules": 7}})
     assert limit() == 90
-    change(api, "acme", 3, {"quotas": {"triggers_per_minute": None}})
+    change(api, "acme", 3, {"quotas": {name: None}})
     assert limit() is None
 
 

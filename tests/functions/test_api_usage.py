@@ -30,6 +30,13 @@ def test_usage_tells_every_quota_of_the_caller(api: Api) -> None:
                 "used": None,
                 "unit": "runs",
             },
+            {"name": "running", "limit": None, "used": None, "unit": "runs"},
+            {
+                "name": "retries_per_minute",
+                "limit": None,
+                "used": None,
+                "unit": "retries",
+            },
         ],
     }
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from hourbell.adapters.dynamodb.ledger import DynamoLedger
 from hourbell.adapters.dynamodb.timeline import DynamoTimeline
 from hourbell.adapters.sqs import SqsDeliveryQueues, SqsSweepQueue, SqsWorkQueue
 from hourbell.bootstrap import (
@@ -13,6 +14,7 @@ from hourbell.bootstrap import (
     materializer_ports,
     relay_ports,
     tick_ports,
+    worker_ports,
 )
 from hourbell.domain.shards import ShardMap
 from hourbell.settings import (
@@ -41,6 +43,7 @@ FACTORIES: list[Callable[[], Any]] = [
     materializer_ports,
     relay_ports,
     job_ports,
+    worker_ports,
 ]
 
 
@@ -70,6 +73,18 @@ def test_each_function_gets_aws_adapters() -> None:
 
 
 @pytest.mark.usefixtures("environment")
+def test_workers_and_the_api_work_on_the_same_tables() -> None:
+    api, workers = api_ports.__wrapped__(), worker_ports.__wrapped__()
+    for place in (api.workplace, workers.workplace):
+        assert isinstance(place.ledger, DynamoLedger)
+        assert isinstance(place.timeline, TwinTimeline)
+    assert api.workplace.directory is api.directory
+    assert workers.directory is workers.workplace.directory
+    assert workers.clock.now().utcoffset() == timedelta(0)
+    assert workers.operators == frozenset()
+
+
+@pytest.mark.usefixtures("environment")
 @pytest.mark.parametrize("factory", FACTORIES)
 def test_a_process_makes_its_ports_once(factory: Any) -> None:
     factory.cache_clear()
@@ -90,6 +105,7 @@ def test_all_that_is_missing_is_told_at_once(
     wanted = {
         api_ports: {*TABLES, "HOURBELL_QUEUE_ARN_BASE", "HOURBELL_JOBS_QUEUE_URL"},
         job_ports: {*TABLES, "HOURBELL_JOBS_QUEUE_URL"},
+        worker_ports: set(TABLES),
         tick_ports: {*TABLES, "HOURBELL_WORK_QUEUE_URL"},
         materializer_ports: {
             *TABLES,

@@ -66,6 +66,16 @@ def test_a_rate_of_triggers_is_set_and_lifted(run: Run) -> None:
     assert document(run(tenants.app, *words))["quotas"]["triggers_per_minute"] is None
 
 
+def test_what_workers_may_do_is_set_and_lifted(run: Run) -> None:
+    words = ("change", "acme", "--running", "7", "--retries-per-minute", "40", "--json")
+    quotas = document(run(tenants.app, *words))["quotas"]
+    assert (quotas["running"], quotas["retries_per_minute"]) == (7, 40)
+    assert "40 a minute" in run(tenants.app, "get", "acme").stdout
+    lifting = ("change", "acme", "--any-running", "--any-retries", "--json")
+    quotas = document(run(tenants.app, *lifting))["quotas"]
+    assert (quotas["running"], quotas["retries_per_minute"]) == (None, None)
+
+
 def test_a_change_may_name_its_revision(run: Run) -> None:
     words = ("change", "acme", "--weight", "3", "--revision", "9")
     refused = run(tenants.app, *words)

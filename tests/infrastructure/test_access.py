@@ -23,7 +23,7 @@ DYNAMODB = {
         },
         {
             *("BatchGetItem", "PartiQLInsert", "PartiQLUpdate", "PutItem"),
-            *("ConditionCheckItem", "UpdateItem"),
+            *("ConditionCheckItem", "Query", "UpdateItem"),
         },
         {"BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"},
     ),
@@ -33,7 +33,7 @@ DYNAMODB = {
             *("BatchGetItem", "PartiQLInsert", "PartiQLUpdate", "PutItem"),
             *("ConditionCheckItem", "DeleteItem", "Scan", "UpdateItem"),
         },
-        {"BatchGetItem", "GetItem", "PutItem", "UpdateItem"},
+        {"BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"},
     ),
     "materializer": (
         {"BatchGetItem", "DeleteItem", "GetItem", "UpdateItem"},
@@ -43,30 +43,48 @@ DYNAMODB = {
         },
         {"BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"},
     ),
-    "relay": ({"BatchGetItem"}, {"BatchGetItem", "PartiQLUpdate"}, set()),
+    "redrive": (
+        {"BatchGetItem"},
+        {"BatchGetItem", "PutItem", "UpdateItem"},
+        {"BatchGetItem", "GetItem", "PutItem", "UpdateItem"},
+    ),
+    "relay": (
+        {"BatchGetItem"},
+        {"BatchGetItem", "PartiQLUpdate", "PutItem", "UpdateItem"},
+        {"BatchGetItem", "GetItem", "PutItem"},
+    ),
     "tick": (set(), set(), {"GetItem", "PutItem"}),
+    "workers": (
+        {"BatchGetItem", "GetItem"},
+        {
+            *("BatchGetItem", "PartiQLInsert", "PartiQLUpdate", "PutItem"),
+            *("ConditionCheckItem", "UpdateItem"),
+        },
+        {"BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"},
+    ),
+}
+TIERS = ("premium", "standard", "basic")
+DEAD = {f"{tier}-dead" for tier in TIERS}
+DELIVERY = {
+    f"{tier}-{lane}" for tier in TIERS for lane in ("strict", "flexible", "catchup")
 }
 SENDS = {
     "api": {"jobs"},
     "jobs": {"jobs"},
     "materializer": {"sweep", "work"},
-    "relay": {
-        "sweep",
-        "stream-failures",
-        *(
-            f"{tier}-{lane}"
-            for tier in ("premium", "standard", "basic")
-            for lane in ("strict", "flexible", "catchup")
-        ),
-    },
+    "redrive": DEAD,
+    "relay": {"sweep", "stream-failures", *DELIVERY, *DEAD},
     "tick": {"work", "tick-dlq"},
+    "workers": set(),
 }
 RECEIVES: dict[str, set[str]] = {
     "api": set(),
     "jobs": {"jobs"},
     "materializer": {"work"},
+    "redrive": {f"{tier}-dlq" for tier in TIERS},
     "relay": {"sweep"},
     "tick": set(),
+    "workers": set(),
 }
 
 
@@ -102,7 +120,7 @@ def test_functions_receive_from_their_queues_only(
 def test_no_policy_but_the_relays_lets_anyone_send_to_delivery_queues(
     assembly: Assembly,
 ) -> None:
-    delivery = queue_arns(assembly, SENDS["relay"] - {"sweep", "stream-failures"})
+    delivery = queue_arns(assembly, DELIVERY)
     policies = {
         policy.logical_id
         for kind in ("AWS::IAM::Policy", "AWS::SQS::QueuePolicy")
@@ -190,7 +208,9 @@ def test_with_a_customers_key_only_functions_with_tables_use_it(
         for name in DYNAMODB
         if f"{key.logical_id}.Arn" in allowed(large_assembly, name, "kms:Decrypt")
     }
-    assert users == {"api", "jobs", "materializer", "relay", "tick"}
+    assert users == {
+        *("api", "jobs", "materializer", "redrive", "relay", "tick", "workers")
+    }
 
 
 def test_roles_are_assumed_by_lambda_only(assembly: Assembly) -> None:
@@ -199,7 +219,7 @@ def test_roles_are_assumed_by_lambda_only(assembly: Assembly) -> None:
         for role in assembly.of_type("AWS::IAM::Role")
         if role.logical_id != api_log_role(assembly)
     ]
-    assert len(roles) == 5
+    assert len(roles) == 7
     for (statement,) in roles:
         assert statement["Principal"] == {"Service": "lambda.amazonaws.com"}
 

@@ -21,8 +21,12 @@ EXPECTED = {
     "watermark-age": ("Hourbell", "WatermarkAge", "Maximum", OVER, 300, 5, 60),
     "pending-age": ("Hourbell", "OldestPendingAge", "Maximum", OVER, 300, 5, 60),
     "no-passes": ("AWS/Lambda", "Invocations", "Sum", "LessThanThreshold", 1, 5, 60),
+    "redrive-failing": ("Hourbell", "RedrivesFailed", "Maximum", OVER, 0, 3, 300),
     **dict.fromkeys(ENDS, WAITING),
 }
+
+# Which function measures a metric of ours; the materializer by default.
+MEASURED_BY = {"redrive-failing": "redrive"}
 
 
 def alarms(assembly: Assembly) -> dict[str, dict[str, Any]]:
@@ -49,7 +53,6 @@ def test_the_alarms_are_these(assembly: Assembly) -> None:
 
 
 def test_an_alarm_watches_what_the_deployment_has(assembly: Assembly) -> None:
-    service = assembly.function("materializer").properties["Environment"]["Variables"]
     queues = {
         each.properties["QueueName"] for each in assembly.of_type("AWS::SQS::Queue")
     }
@@ -57,6 +60,8 @@ def test_an_alarm_watches_what_the_deployment_has(assembly: Assembly) -> None:
         watched = dimensions(alarm)
         match alarm["Namespace"]:
             case "Hourbell":
+                told = assembly.function(MEASURED_BY.get(name, "materializer"))
+                service = told.properties["Environment"]["Variables"]
                 assert alarm["Namespace"] == service["POWERTOOLS_METRICS_NAMESPACE"]
                 assert watched == {"service": service["POWERTOOLS_SERVICE_NAME"]}
             case "AWS/Lambda":
@@ -66,13 +71,12 @@ def test_an_alarm_watches_what_the_deployment_has(assembly: Assembly) -> None:
                 assert watched["QueueName"] in queues
 
 
-def test_metrics_of_hourbell_are_measured_by_the_materializer(
-    assembly: Assembly,
-) -> None:
-    source = ROOT.joinpath("functions", "materializer", "handler.py").read_text("utf-8")
-    for alarm in alarms(assembly).values():
+def test_metrics_of_hourbell_are_measured_by_a_function(assembly: Assembly) -> None:
+    for name, alarm in alarms(assembly).items():
         if alarm["Namespace"] == "Hourbell":
-            assert f'"{alarm["MetricName"]}"' in source
+            function = MEASURED_BY.get(name, "materializer")
+            source = ROOT.joinpath("functions", function, "handler.py")
+            assert f'"{alarm["MetricName"]}"' in source.read_text("utf-8")
 
 
 def test_every_queue_in_which_failures_of_ours_end_has_an_alarm(

@@ -1,5 +1,7 @@
 """Every route of the API is a resource and method of its own, signed by IAM."""
 
+from typing import Any
+
 import orjson
 import pytest
 from hourbell.api.problems import (
@@ -13,6 +15,7 @@ from tests.infrastructure.templates import Assembly, Resource
 
 pytestmark = pytest.mark.xdist_group("infrastructure")
 
+PERMISSION = "AWS::Lambda::Permission"
 ROUTES = {
     ("POST", "/v1/schedules"),
     ("GET", "/v1/schedules"),
@@ -37,6 +40,15 @@ ROUTES = {
     ("GET", "/v1/handlers/{name}"),
     ("PATCH", "/v1/handlers/{name}"),
     ("DELETE", "/v1/handlers/{name}"),
+    ("POST", "/v1/occurrences/claim"),
+    ("POST", "/v1/occurrences/heartbeat"),
+    ("POST", "/v1/occurrences/complete"),
+    ("POST", "/v1/occurrences/fail"),
+    ("GET", "/v1/occurrences/{occurrence_id}"),
+    ("POST", "/v1/occurrences/{occurrence_id}/cancel"),
+    ("POST", "/v1/occurrences/{occurrence_id}/replay"),
+    ("GET", "/v1/dead-letters"),
+    ("POST", "/v1/dead-letters/replay"),
     ("GET", "/v1/usage"),
     ("GET", "/v1/admin/tenants"),
     ("POST", "/v1/admin/tenants"),
@@ -54,8 +66,15 @@ ROUTES = {
     ("GET", "/v1/admin/tenants/{tenant_id}/replan/{job_id}"),
     ("GET", "/v1/admin/tenants/{tenant_id}/replan/{job_id}/results"),
 }
+# Answered by a function of their own.
+OF_WORKERS = {
+    ("POST", f"/v1/occurrences/{verb}")
+    for verb in ("claim", "heartbeat", "complete", "fail")
+}
 # Whose body may be missing.
 BODILESS = {
+    ("POST", "/v1/occurrences/{occurrence_id}/cancel"),
+    ("POST", "/v1/occurrences/{occurrence_id}/replay"),
     ("POST", "/v1/schedules/{schedule_id}/pause"),
     ("POST", "/v1/schedules/{schedule_id}/resume"),
     ("POST", "/v1/schedules/{schedule_id}/run"),
@@ -65,6 +84,7 @@ BODILESS = {
     ("PUT", "/v1/admin/tenants/{tenant_id}/principals/{principal}"),
     ("POST", "/v1/admin/parked/{parked_id}/retry"),
     ("POST", "/v1/admin/tenants/{tenant_id}/replan"),
+    ("POST", "/v1/dead-letters/replay"),
 }
 
 
@@ -101,7 +121,8 @@ def test_a_route_is_signed_validated_and_calls_the_function(
     assembly: Assembly, route: tuple[str, str]
 ) -> None:
     method = methods(assembly)[route].properties
-    function = assembly.function("api").logical_id
+    name = "workers" if route in OF_WORKERS else "api"
+    function = assembly.function(name).logical_id
     assert method["AuthorizationType"] == "AWS_IAM"
     assert method["RequestValidatorId"]
     assert method["Integration"]["Type"] == "AWS_PROXY"
@@ -220,6 +241,49 @@ def test_other_accounts_are_let_in_by_name(large_assembly: Assembly) -> None:
     assert "222222222222" in principals
     assert "AWS::AccountId" in principals
     assert "*" not in principals
+
+
+def test_workers_have_a_url_of_their_own_that_asks_for_a_signature(
+    assembly: Assembly,
+) -> None:
+    url = assembly.one("AWS::Lambda::Url")
+    assert url.properties["AuthType"] == "AWS_IAM"
+    assert "Cors" not in url.properties
+    function = assembly.function("workers").logical_id
+    assert url.properties["TargetFunctionArn"] == f"{function}.Arn"
+    output = assembly.templates["HourbellApi"]["Outputs"]["WorkersUrl"]["Value"]
+    found = assembly.resolve("HourbellApi", output)
+    assert found == f"{url.logical_id}.FunctionUrl"
+
+
+def invokers(assembly: Assembly) -> list[dict[str, Any]]:
+    """Return who may invoke a function, but for API Gateway."""
+    permissions = [each.properties for each in assembly.of_type(PERMISSION)]
+    return [
+        each
+        for each in permissions
+        if each["Principal"] not in {"apigateway.amazonaws.com", "events.amazonaws.com"}
+    ]
+
+
+def test_without_other_accounts_only_aws_invokes_functions(assembly: Assembly) -> None:
+    assert invokers(assembly) == []
+
+
+def test_other_accounts_reach_the_workers_by_the_url_alone(
+    large_assembly: Assembly,
+) -> None:
+    function = f"{large_assembly.function('workers').logical_id}.Arn"
+    found = invokers(large_assembly)
+    assert {each["FunctionName"] for each in found} == {function}
+    for account in ("111111111111", "222222222222"):
+        theirs = [each for each in found if account in str(each["Principal"])]
+        by_action = {each["Action"]: each for each in theirs}
+        assert len(theirs) == len(by_action) == 2
+        url = by_action["lambda:InvokeFunctionUrl"]
+        assert url["FunctionUrlAuthType"] == "AWS_IAM"
+        # Whoever invokes the function itself makes up who is calling.
+        assert by_action["lambda:InvokeFunction"]["InvokedViaFunctionUrl"] is True
 
 
 def test_the_url_is_an_output(assembly: Assembly) -> None:

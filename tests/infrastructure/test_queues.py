@@ -13,6 +13,11 @@ pytestmark = pytest.mark.xdist_group("infrastructure")
 QUEUE = "AWS::SQS::Queue"
 DELIVERY = [f"{tier}-{lane}" for tier, lane in product(Tier, Lane)]
 INTERNAL = ["work", "sweep", "jobs"]
+# By DLQ: a tier's lanes have one in common.
+DLQS = {f"{tier}-{lane}": f"{tier}-dlq" for tier, lane in product(Tier, Lane)} | {
+    name: f"{name}-dlq" for name in INTERNAL
+}
+DEAD = [f"{tier}-dead" for tier in Tier]
 # Where failures end that no queue of ours redrives.
 ENDS = ["stream-failures", "tick-dlq"]
 DAY_SECONDS = 86_400
@@ -23,8 +28,7 @@ def test_there_is_a_queue_for_every_tier_and_lane_and_no_other(
     assembly: Assembly,
 ) -> None:
     names = {each.properties["QueueName"] for each in assembly.of_type(QUEUE)}
-    with_dlq = [*DELIVERY, *INTERNAL]
-    expected = [*with_dlq, *(f"{name}-dlq" for name in with_dlq), *ENDS]
+    expected = [*DLQS, *DLQS.values(), *DEAD, *ENDS]
     assert names == {f"hourbell-{name}" for name in expected}
 
 
@@ -32,7 +36,7 @@ def test_there_is_a_queue_for_every_tier_and_lane_and_no_other(
 def test_every_queue_redrives_to_a_dlq_that_keeps_longer(
     assembly: Assembly, name: str
 ) -> None:
-    queue, dlq = assembly.queue(name), assembly.queue(f"{name}-dlq")
+    queue, dlq = assembly.queue(name), assembly.queue(DLQS[name])
     redrive = queue.properties["RedrivePolicy"]
     assert redrive["deadLetterTargetArn"] == f"{dlq.logical_id}.Arn"
     assert dlq.properties["MessageRetentionPeriod"] == 14 * DAY_SECONDS
@@ -60,7 +64,10 @@ def test_delivery_queues_are_standard(assembly: Assembly, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "function"),
-    [("work", "materializer"), ("sweep", "relay"), ("jobs", "jobs")],
+    [
+        *(("work", "materializer"), ("sweep", "relay"), ("jobs", "jobs")),
+        *((f"{tier}-dlq", "redrive") for tier in Tier),
+    ],
 )
 def test_visibility_is_six_times_the_functions_timeout(
     assembly: Assembly, name: str, function: str
@@ -68,6 +75,16 @@ def test_visibility_is_six_times_the_functions_timeout(
     visibility = assembly.queue(name).properties["VisibilityTimeout"]
     timeout = assembly.function(function).properties["Timeout"]
     assert visibility == 6 * timeout
+
+
+@pytest.mark.parametrize("name", DEAD)
+def test_dead_letters_are_kept_as_long_as_queues_can(
+    assembly: Assembly, name: str
+) -> None:
+    queue = assembly.queue(name).properties
+    assert queue["MessageRetentionPeriod"] == 14 * DAY_SECONDS
+    assert queue["MaximumMessageSize"] == 1_048_576
+    assert "RedrivePolicy" not in queue
 
 
 def test_queues_are_encrypted_at_rest_and_on_the_way(assembly: Assembly) -> None:

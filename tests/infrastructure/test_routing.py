@@ -11,6 +11,8 @@ pytestmark = pytest.mark.xdist_group("infrastructure")
 QUEUE = "AWS::SQS::Queue"
 LANES = ("strict", "flexible", "catchup")
 DEDICATED = [f"tenant-{tenant}-{lane}" for tenant in ("a-1", "a1") for lane in LANES]
+GIVEN_UP = [f"tenant-{tenant}-dlq" for tenant in ("a-1", "a1")]
+DEAD = [f"tenant-{tenant}-dead" for tenant in ("a-1", "a1")]
 PATTERN = "arn:aws:sqs:*:222222222222:*"
 
 
@@ -35,7 +37,7 @@ def test_a_tenants_own_queues_are_like_the_shared_ones(
 ) -> None:
     queue = dict(large_assembly.queue(name).properties)
     shared = dict(large_assembly.queue("premium-strict").properties)
-    dlq = large_assembly.queue(f"{name}-dlq")
+    dlq = large_assembly.queue(f"{name.rpartition('-')[0]}-dlq")
     redrive = queue.pop("RedrivePolicy")
     assert redrive["deadLetterTargetArn"] == f"{dlq.logical_id}.Arn"
     assert redrive["maxReceiveCount"] == shared.pop("RedrivePolicy")["maxReceiveCount"]
@@ -49,13 +51,27 @@ def test_only_tenants_that_were_named_have_queues(
         return {each.properties["QueueName"] for each in found.of_type(QUEUE)}
 
     added = names(large_assembly) - names(assembly)
-    expected = [*DEDICATED, *(f"{name}-dlq" for name in DEDICATED)]
+    expected = [*DEDICATED, *GIVEN_UP, *DEAD]
     assert added == {f"hourbell-{name}" for name in expected}
 
 
 def test_the_relay_sends_to_all_of_them(large_assembly: Assembly) -> None:
-    own = {f"{large_assembly.queue(name).logical_id}.Arn" for name in DEDICATED}
+    names = [*DEDICATED, *DEAD]
+    own = {f"{large_assembly.queue(name).logical_id}.Arn" for name in names}
     assert own | {PATTERN} <= sendable(large_assembly, "relay")
+
+
+def test_what_a_tenants_own_queues_give_up_is_read(large_assembly: Assembly) -> None:
+    mapped = {
+        each.properties["EventSourceArn"]
+        for each in large_assembly.of_type("AWS::Lambda::EventSourceMapping")
+        if each.properties["FunctionName"].startswith("Redrive")
+    }
+    tiers = [f"{tier}-dlq" for tier in ("premium", "standard", "basic")]
+    names = [*GIVEN_UP, *tiers]
+    assert mapped == {f"{large_assembly.queue(name).logical_id}.Arn" for name in names}
+    dead = {f"{large_assembly.queue(name).logical_id}.Arn" for name in DEAD}
+    assert dead | {PATTERN} <= sendable(large_assembly, "redrive")
 
 
 def test_the_api_sends_test_messages_to_others_queues_only(

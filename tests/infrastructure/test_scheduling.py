@@ -18,13 +18,17 @@ from tests.infrastructure.templates import Assembly, Resource
 pytestmark = pytest.mark.xdist_group("infrastructure")
 
 MAPPING = "AWS::Lambda::EventSourceMapping"
-FUNCTIONS = ["api", "jobs", "materializer", "relay", "tick"]
+FUNCTIONS = [
+    *("api", "jobs", "materializer", "redrive", "relay", "tick", "workers"),
+]
 PORTS: dict[str, Callable[[], object]] = {
     "api": bootstrap.api_ports,
     "jobs": bootstrap.job_ports,
     "materializer": bootstrap.materializer_ports,
+    "redrive": bootstrap.redrive_ports,
     "relay": bootstrap.relay_ports,
     "tick": bootstrap.tick_ports,
+    "workers": bootstrap.worker_ports,
 }
 ROW = Occurrence(
     schedule_id="sch00000000000000000000000001",
@@ -115,7 +119,8 @@ def test_the_environment_is_what_bootstrap_needs(
 def test_the_relay_knows_every_delivery_queue(assembly: Assembly) -> None:
     variables = assembly.function("relay").properties["Environment"]["Variables"]
     urls = orjson.loads(variables["HOURBELL_QUEUE_URLS"])
-    assert len(urls) == 9
+    # Lane queues, and dead-letter queues.
+    assert len(urls) == 9 + 3
     for key, url in urls.items():
         assert url == f"{assembly.queue(key).logical_id}.Ref"
 
@@ -171,7 +176,7 @@ def test_one_message_is_one_job_and_jobs_take_few_functions(
 
 def test_every_mapping_reports_single_failures(assembly: Assembly) -> None:
     mappings = assembly.of_type(MAPPING)
-    assert len(mappings) == 4
+    assert len(mappings) == 7
     for mapping in mappings:
         reported = mapping.properties["FunctionResponseTypes"]
         assert reported == ["ReportBatchItemFailures"]
@@ -193,12 +198,12 @@ def test_the_stream_gives_up_records_before_they_hold_others_up(
 
 @pytest.mark.parametrize("state", State)
 @pytest.mark.parametrize("event", ["INSERT", "MODIFY", "REMOVE"])
-def test_the_stream_carries_outbox_records_and_nothing_else(
+def test_the_stream_carries_what_the_relay_has_to_send_and_nothing_else(
     assembly: Assembly, event: str, state: State
 ) -> None:
     (chosen,) = stream_mapping(assembly).properties["FilterCriteria"]["Filters"]
     pattern = orjson.loads(chosen["Pattern"])
-    expected = state is State.SCHEDULED and event != "REMOVE"
+    expected = state in {State.SCHEDULED, State.DEAD} and event != "REMOVE"
     assert passes(pattern, record(event, state)) is expected
 
 

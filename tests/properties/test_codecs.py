@@ -186,6 +186,7 @@ handlers = st.builds(
     st.sampled_from(Routing),
     st.sampled_from(HandlerState),
     queue_arn=st.none() | name,
+    dead_letter_queue_arn=st.none() | name,
     dispatch_rate=st.none() | number,
     description=text,
     revision=number,

@@ -143,11 +143,19 @@ class Process:
 
     @property
     def bench(self) -> Bench:
-        return Bench(self.registry, self.changes)
+        return Bench(self.registry, self.changes, self.workplace)
 
     @property
     def outbox(self) -> Outbox:
-        return Outbox(self.schedules, self.timeline, self.queues, self.clock)
+        return Outbox(
+            self.schedules,
+            self.timeline,
+            self.queues,
+            self.clock,
+            self.ledger,
+            self.directory,
+            self.plane.shards,
+        )
 
     def enter(self, name: str) -> None:
         """Let time pass and others act before a call."""

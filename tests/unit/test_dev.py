@@ -108,11 +108,17 @@ def test_no_color_where_nobody_looks() -> None:
 # --- locks ----------------------------------------------------------------------
 
 
+NPM_FILES = ("package.json", "package-lock.json")
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A copy of the files that locks are made of."""
-    for name in ("pyproject.toml", "package.json", "package-lock.json"):
-        shutil.copy(ROOT / name, tmp_path)
+    folders = (".", "examples/nodejs")
+    npm = [f"{each}/{name}" for each in folders for name in NPM_FILES]
+    (tmp_path / "examples/nodejs").mkdir(parents=True)
+    for name in ("pyproject.toml", *npm):
+        shutil.copy(ROOT / name, tmp_path / name)
     shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
     return tmp_path
 
@@ -186,12 +192,31 @@ def test_missing_lock_is_a_problem(project: Path) -> None:
     assert locks.problems(project) == ["requirements/engine.txt is missing."]
 
 
-def test_changed_npm_pin_makes_its_lock_stale(project: Path) -> None:
-    wanted = json.loads((project / "package.json").read_text())
-    wanted["devDependencies"]["aws-cdk"] = "2.0.0"
-    (project / "package.json").write_text(json.dumps(wanted))
+@pytest.mark.parametrize(
+    ("folder", "kind", "package"),
+    [
+        ("", "devDependencies", "aws-cdk"),
+        ("examples/nodejs/", "dependencies", "@aws-sdk/client-sqs"),
+    ],
+)
+def test_changed_npm_pin_makes_its_lock_stale(
+    project: Path, folder: str, kind: str, package: str
+) -> None:
+    wanted = json.loads((project / folder / "package.json").read_text())
+    wanted[kind][package] = "2.0.0"
+    (project / folder / "package.json").write_text(json.dumps(wanted))
 
-    assert locks.problems(project) == ["package-lock.json is older than package.json."]
+    problem = f"{folder}package-lock.json is older than package.json."
+    assert locks.problems(project) == [problem]
+
+
+def test_npm_lock_that_names_a_host_is_a_problem(project: Path) -> None:
+    path = project / "package-lock.json"
+    lock = json.loads(path.read_text())
+    lock["packages"]["node_modules/aws-cdk"]["resolved"] = "https://host.test/a.tgz"
+    path.write_text(json.dumps(lock))
+
+    assert locks.problems(project) == ["package-lock.json names a host."]
 
 
 # --- environments ---------------------------------------------------------------

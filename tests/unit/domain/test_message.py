@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from hourbell.domain.definition import Definition, Version
+from hourbell.domain.definition import Definition, Tracking, Version
 from hourbell.domain.message import encode, traceparent
 from hourbell.domain.occurrence import Occurrence, State
 from hourbell.domain.schedule import Timing
@@ -51,6 +51,23 @@ def test_available_at_is_told_beside_the_nominal_time() -> None:
     assert event["time"] == "2026-03-09T12:00:00Z"
     assert event["data"]["available_at"] == "2026-03-09T12:00:07Z"
     assert event["data"]["send"] == 2
+
+
+def test_a_consumer_is_told_whether_to_claim() -> None:
+    for tracking in Tracking:
+        definition = replace(VERSION.definition, tracking=tracking)
+        body = encode(ROW, replace(VERSION, definition=definition), 1)
+        assert json.loads(body)["data"]["tracking"] == tracking.value
+
+
+def test_the_attempt_is_that_which_a_claim_would_begin() -> None:
+    definition = replace(VERSION.definition, payload_json='"<attempt>"')
+    version = replace(VERSION, definition=definition)
+    # Seven attempts, five of which were before the last replay.
+    tried = replace(ROW, attempt=7, attempts_before=5)
+    for row, expected in ((ROW, 1), (tried, 3)):
+        data = json.loads(encode(row, version, 1))["data"]
+        assert (data["attempt"], data["payload"]) == (expected, str(expected))
 
 
 def test_all_sends_of_an_occurrence_share_one_trace() -> None:

@@ -81,14 +81,71 @@ def test_rows_of_a_bucket_sort_by_time() -> None:
     assert bucket_of(later) == bucket_of(NOON)
 
 
-def test_only_a_backfill_leaves_a_terminal_state() -> None:
+# Written by hand from the design: which states a move leads from, and to which.
+MOVES: dict[str, tuple[str, str]] = {
+    "schedule": ("PLANNED", "SCHEDULED"),
+    "acknowledge": ("SCHEDULED", "ENQUEUED"),
+    "cancel": ("SCHEDULED", "CANCELED"),
+    "withdraw": ("PLANNED DEFERRED RETRY_WAIT WAITING_OVERLAP", "CANCELED"),
+    "recall": ("PLANNED DEFERRED SCHEDULED ENQUEUED", "CANCELED"),
+    "refuse": ("SCHEDULED", "DEAD"),
+    "defer": ("PLANNED", "DEFERRED"),
+    "miss": ("PLANNED", "MISSED"),
+    "release": ("DEFERRED RETRY_WAIT WAITING_OVERLAP", "SCHEDULED"),
+    "backfill": ("MISSED", "DEFERRED"),
+    "claim": ("SCHEDULED ENQUEUED", "RUNNING"),
+    "reclaim": ("RUNNING", "RUNNING"),
+    "extend": ("RUNNING", "RUNNING"),
+    "succeed": ("RUNNING", "SUCCEEDED"),
+    "retry": ("RUNNING", "RETRY_WAIT"),
+    "bury": ("RUNNING", "DEAD"),
+    "give_up": ("SCHEDULED ENQUEUED", "DEAD"),
+    "hold": ("SCHEDULED ENQUEUED", "DEFERRED"),
+    "queue": ("SCHEDULED ENQUEUED", "WAITING_OVERLAP"),
+    "skip": ("SCHEDULED ENQUEUED", "SKIPPED_OVERLAP"),
+    "wake": ("WAITING_OVERLAP", "SCHEDULED"),
+    "replay": ("DEAD", "DEFERRED"),
+    "abort": (
+        "DEFERRED RETRY_WAIT WAITING_OVERLAP SCHEDULED ENQUEUED",
+        "CANCELED",
+    ),
+    "ask_to_stop": ("RUNNING", "RUNNING"),
+    "stop": ("RUNNING", "CANCELED"),
+    "redrive": ("ENQUEUED", "DEAD"),
+    "tell": ("DEAD", "DEAD"),
+}
+
+
+def test_exactly_these_moves_are_allowed() -> None:
+    allowed = {
+        name.value: (
+            {source.value for source in move.sources},
+            move.target.value,
+        )
+        for name, move in TRANSITIONS.items()
+    }
+
+    assert allowed == {
+        name: (set(sources.split()), target)
+        for name, (sources, target) in MOVES.items()
+    }
+
+
+def test_only_a_backfill_and_a_replay_leave_a_terminal_state() -> None:
     left = {
         name: move.sources & TERMINAL
         for name, move in TRANSITIONS.items()
-        if move.sources & TERMINAL
+        if move.sources & TERMINAL and {move.target} != move.sources
     }
 
-    assert left == {Transition.BACKFILL: {State.MISSED}}
+    assert left == {
+        Transition.BACKFILL: {State.MISSED},
+        Transition.REPLAY: {State.DEAD},
+    }
+
+
+def test_that_a_dead_letter_is_sent_changes_nothing_else() -> None:
+    assert TRANSITIONS[Transition.TELL].writes == ("told_at",)
 
 
 def test_whoever_cancels_takes_rows_from_its_own_states_only() -> None:
@@ -98,11 +155,26 @@ def test_whoever_cancels_takes_rows_from_its_own_states_only() -> None:
         if move.target is State.CANCELED
     }
 
-    unsent = {State.PLANNED, State.DEFERRED}
+    unsent, sent = {State.PLANNED, State.DEFERRED}, {State.SCHEDULED, State.ENQUEUED}
+    waiting = {State.DEFERRED, State.RETRY_WAIT, State.WAITING_OVERLAP}
     assert canceling == {
         Transition.CANCEL: {State.SCHEDULED},
-        Transition.WITHDRAW: unsent,
-        Transition.RECALL: unsent | {State.SCHEDULED, State.ENQUEUED},
+        Transition.WITHDRAW: {State.PLANNED} | waiting,
+        Transition.RECALL: unsent | sent,
+        Transition.ABORT: waiting | sent,
+        Transition.STOP: {State.RUNNING},
+    }
+
+
+def test_no_worker_loses_an_occurrence_but_to_a_worker_or_to_its_own_end() -> None:
+    leaving = {
+        name for name, move in TRANSITIONS.items() if State.RUNNING in move.sources
+    }
+
+    assert leaving == {
+        *(Transition.RECLAIM, Transition.EXTEND, Transition.SUCCEED),
+        *(Transition.RETRY, Transition.BURY, Transition.STOP),
+        Transition.ASK_TO_STOP,
     }
 
 
@@ -114,10 +186,13 @@ def test_transitions_into_terminal_states_set_the_expiry_and_planned_ones_do_not
     None
 ):
     for name, move in TRANSITIONS.items():
-        if move.target in TERMINAL:
+        # What is in it already has its expiry.
+        if move.target in TERMINAL and move.sources != {move.target}:
             assert {"reason", "finished_at", "expires_at"} <= set(move.writes), name
         if move.target is State.SCHEDULED:
             assert "expires_at" not in move.writes, name
+        if move.target not in TERMINAL and move.sources & TERMINAL:
+            assert {"reason", "finished_at", "expires_at"} <= set(move.writes), name
 
 
 def test_transitions_write_fields_that_a_row_has() -> None:

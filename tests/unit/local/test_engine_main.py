@@ -5,7 +5,11 @@ import logging
 from typing import Any
 
 import pytest
-from hourbell.local.engine_main import is_of_interest, keeping_slashes
+from hourbell.local.engine_main import (
+    is_of_interest,
+    keeping_slashes,
+    naming_callers,
+)
 
 API = "/_aws/execute-api/a1/prod/v1"
 
@@ -60,3 +64,19 @@ def test_the_engine_does_not_warn_of_what_nobody_uses(
     record = logging.LogRecord("kms", logging.WARNING, "", 0, message, ("k",), None)
     record.args = record.args if "%s" in message else ()
     assert is_of_interest(record) is shown
+
+
+@pytest.mark.parametrize("anonymous", [True, False])
+def test_a_function_behind_a_url_is_told_who_signed(*, anonymous: bool) -> None:
+    def build(*_: Any, anonymous: bool) -> dict[str, Any]:
+        return {"requestContext": {"anonymous": anonymous}}
+
+    def identity(headers: dict[str, str], query: dict[str, str]) -> dict[str, Any]:
+        return {"userArn": headers["who"] + query["what"]}
+
+    named = naming_callers(build, identity)
+    headers, query = {"who": "ann"}, {"what": "!"}
+    parts = ("id", "0", "us-east-1", "POST", "/", headers, b"", query)
+    context = named(*parts, anonymous=anonymous)["requestContext"]
+    signed = {} if anonymous else {"authorizer": {"iam": {"userArn": "ann!"}}}
+    assert context == {"anonymous": anonymous, **signed}

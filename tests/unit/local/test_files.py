@@ -32,7 +32,7 @@ from hourbell.local.state import (
     save_environment,
     save_state,
 )
-from hourbell.local.supervisor import local_api_url
+from hourbell.local.supervisor import local_api_url, local_function_url
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -231,3 +231,18 @@ def test_an_error_explains_itself_with_its_log_and_a_hint(tmp_path: Path) -> Non
 def test_each_kind_of_error_has_its_exit_code() -> None:
     kinds = (LocalStackError, NotRunning, AlreadyRunning, NotPrepared)
     assert len({kind.exit_code for kind in kinds}) == len(kinds)
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        (
+            "https://abcdefghijklmnopqrstuvwxyz012345.lambda-url.us-east-1.on.aws/",
+            "http://127.0.0.1:9/_aws/lambda-url/abcdefghijklmnopqrstuvwxyz012345",
+        ),
+        ("http://elsewhere/", "http://elsewhere"),
+        ("", ""),
+    ],
+)
+def test_the_url_of_a_function_becomes_the_engines(output: str, expected: str) -> None:
+    assert local_function_url(output, "http://127.0.0.1:9") == expected

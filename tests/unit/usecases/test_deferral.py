@@ -201,6 +201,9 @@ class Life:
             self.wrapped(world.timeline),
             self.wrapped(world.queues),
             world.clock,
+            self.wrapped(world.ledger),
+            world.directory,
+            world.shard_map,
         )
         records = world.store.take_stream()
         if self.stream:

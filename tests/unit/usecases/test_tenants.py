@@ -12,6 +12,7 @@ from hourbell.domain.errors import (
     Transient,
 )
 from hourbell.usecases.expected import Expected
+from hourbell.usecases.kept import Kept
 from hourbell.usecases.ports import Write
 from hourbell.usecases.tenants import (
     QuotaChange,
@@ -70,6 +71,15 @@ def test_the_rate_of_triggers_is_changed_alone(rate: int | None) -> None:
         quotas = QuotaChange(triggers_per_minute=each)
         changed = change_tenant(found, "acme", TenantChange(quotas=quotas))
     assert changed.quotas == Quotas(5_000, 65_536, 60, 600, rate)
+
+
+@pytest.mark.parametrize("limit", [7, None])
+def test_what_workers_may_do_is_changed_alone(limit: int | None) -> None:
+    found = registrar()
+    for running, retries in ((9, 90), (limit, Kept.KEPT)):
+        quotas = QuotaChange(running=running, retries_per_minute=retries)
+        changed = change_tenant(found, "acme", TenantChange(quotas=quotas))
+    assert changed.quotas == Quotas(running=limit, retries_per_minute=90)
 
 
 def test_a_change_that_changes_nothing_keeps_the_revision() -> None:

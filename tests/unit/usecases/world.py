@@ -113,7 +113,7 @@ class World:
     @property
     def workshop(self) -> Workshop:
         registry = Registry(self.plane, self.groups, self.ids)
-        bench = Bench(registry, self.changes)
+        bench = Bench(registry, self.changes, self.workplace)
         return Workshop(self.jobs, self.job_queue, self.directory, bench, self.clock)
 
     @property
@@ -134,7 +134,15 @@ class World:
 
     @property
     def outbox(self) -> Outbox:
-        return Outbox(self.schedules, self.timeline, self.queues, self.clock)
+        return Outbox(
+            self.schedules,
+            self.timeline,
+            self.queues,
+            self.clock,
+            self.ledger,
+            self.directory,
+            self.shard_map,
+        )
 
     def add(
         self,

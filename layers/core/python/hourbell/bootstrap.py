@@ -34,12 +34,14 @@ if TYPE_CHECKING:
         Timeline,
         WorkQueue,
     )
+    from hourbell.usecases.redrive import Returns
     from hourbell.usecases.relay import Outbox
     from hourbell.usecases.reshard import Mover
     from hourbell.usecases.run_job import Workshop
     from hourbell.usecases.scan import Scanner
     from hourbell.usecases.shard_ports import EpochBook, ShardMaps
     from hourbell.usecases.tenants import Registrar
+    from hourbell.usecases.workplace import Workplace
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +57,35 @@ class ApiPorts:
     office: "Office"
     mover: "Mover"
     yard: "Yard"
+    workplace: "Workplace"
     clock: "Clock"
 
     @property
     def operators(self) -> frozenset[str]:
         """Normalized principals of the platform role."""
         return self.registrar.operators
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPorts:
+    """What the routes of workers need.
+
+    Attributes:
+        operators: normalized principals of the platform role, which is no worker.
+    """
+
+    workplace: "Workplace"
+    operators: frozenset[str]
+
+    @property
+    def directory(self) -> "Directory":
+        """Where callers are registered."""
+        return self.workplace.directory
+
+    @property
+    def clock(self) -> "Clock":
+        """Whose reading a whole request goes by."""
+        return self.workplace.clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +165,24 @@ def api_ports() -> ApiPorts:
         office=Office(DynamoJobs(database), sqs.SqsJobQueue(None, jobs_url)),
         mover=_mover(settings, database, clock, jobs_url),
         yard=Yard(DynamoParking(database), plane),
+        workplace=_workplace(database, plane, clock),
         clock=clock,
     )
+
+
+@cache
+def worker_ports() -> WorkerPorts:
+    """Make the ports of the workers' routes.
+
+    Raises:
+        SettingsError: the environment lacks something.
+    """
+    settings, operators = read(
+        lambda environment: (read_settings(environment), read_operators(environment))
+    )
+    database, clock = _database(settings), _clock()
+    plane = _plane(settings, database, clock)
+    return WorkerPorts(_workplace(database, plane, clock), operators)
 
 
 @cache
@@ -177,11 +218,8 @@ def materializer_ports() -> "Scanner":
     """
     from hourbell.adapters import sqs
     from hourbell.adapters.dynamodb.groups import DynamoShardGroups
-    from hourbell.adapters.dynamodb.ledger import DynamoLedger
     from hourbell.adapters.dynamodb.parking import DynamoParking
-    from hourbell.adapters.ids import SecretIds
     from hourbell.usecases.scan import Scanner
-    from hourbell.usecases.workplace import Workplace
 
     settings, sweep_url, work_url = read(
         lambda environment: (
@@ -199,7 +237,7 @@ def materializer_ports() -> "Scanner":
         sweep_queue=sqs.SqsSweepQueue(client, sweep_url),
         work_queue=sqs.SqsWorkQueue(client, work_url),
         clock=clock,
-        workplace=Workplace.of(plane, DynamoLedger(database), SecretIds(), clock),
+        workplace=_workplace(database, plane, clock),
     )
 
 
@@ -211,6 +249,8 @@ def relay_ports() -> RelayPorts:
         SettingsError: the environment lacks something.
     """
     from hourbell.adapters import sqs
+    from hourbell.adapters.dynamodb.directory import DynamoDirectory
+    from hourbell.adapters.dynamodb.ledger import DynamoLedger
     from hourbell.adapters.dynamodb.schedules import DynamoSchedules
     from hourbell.adapters.dynamodb.timeline import DynamoTimeline
     from hourbell.usecases.relay import Outbox
@@ -222,14 +262,41 @@ def relay_ports() -> RelayPorts:
             environment.text("HOURBELL_SWEEP_QUEUE_URL"),
         )
     )
-    database, client = _database(settings), sqs.connect()
+    database, client, clock = _database(settings), sqs.connect(), _clock()
     outbox = Outbox(
         schedules=DynamoSchedules(database),
         timeline=DynamoTimeline(database),
         queues=sqs.SqsDeliveryQueues(client, urls),
-        clock=_clock(),
+        clock=clock,
+        ledger=DynamoLedger(database),
+        directory=DynamoDirectory(database, clock),
+        shards=_shards(settings, database, clock),
     )
     return RelayPorts(outbox, sqs.SqsSweepQueue(client, sweep_url))
+
+
+@cache
+def redrive_ports() -> "Returns":
+    """Make the ports of the reader of what delivery queues give up.
+
+    Raises:
+        SettingsError: the environment lacks something.
+    """
+    from hourbell.adapters import sqs
+    from hourbell.usecases.redrive import Returns
+
+    settings, urls = read(
+        lambda environment: (
+            read_settings(environment),
+            environment.texts("HOURBELL_QUEUE_URLS"),
+        )
+    )
+    database, clock = _database(settings), _clock()
+    plane = _plane(settings, database, clock)
+    return Returns(
+        _workplace(database, plane, clock),
+        sqs.SqsDeliveryQueues(sqs.connect(), urls),
+    )
 
 
 @cache
@@ -262,7 +329,9 @@ def job_ports() -> JobPorts:
             queue=sqs.SqsJobQueue(sqs.connect(), url),
             directory=plane.directory,
             bench=Bench(
-                Registry(plane, groups, SecretIds()), Changes(plane, groups, clock)
+                Registry(plane, groups, SecretIds()),
+                Changes(plane, groups, clock),
+                _workplace(database, plane, clock),
             ),
             clock=clock,
         ),
@@ -300,6 +369,14 @@ def _plane(settings: Settings, database: "Database", clock: "Clock") -> "Plane":
         loads=DynamoLoads(database),
         rates=DynamoRates(database),
     )
+
+
+def _workplace(database: "Database", plane: "Plane", clock: "Clock") -> "Workplace":
+    from hourbell.adapters.dynamodb.ledger import DynamoLedger
+    from hourbell.adapters.ids import SecretIds
+    from hourbell.usecases.workplace import Workplace
+
+    return Workplace.of(plane, DynamoLedger(database), SecretIds(), clock)
 
 
 def _shards(settings: Settings, database: "Database", clock: "Clock") -> "ShardMaps":

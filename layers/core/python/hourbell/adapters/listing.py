@@ -45,13 +45,16 @@ def listing_key(schedule: Schedule) -> str:
     return f"{schedule.name}#{schedule.schedule_id}"
 
 
-def position_of(text: str | None, *, prefix: str, shards: int) -> Position:
+def position_of(
+    text: str | None, *, prefix: str, shards: int, form: re.Pattern[str] = _KEY
+) -> Position:
     """Read what `written` gave; the beginning when None.
 
     Args:
         text: what the caller passed back.
         prefix: of the names; a key outside of it belongs to another listing.
         shards: how many list shards there are.
+        form: of the keys; of a listing of schedules when not given.
 
     Raises:
         InvalidInput: code `invalid_cursor`.
@@ -62,38 +65,39 @@ def position_of(text: str | None, *, prefix: str, shards: int) -> Position:
         case {"v": 1, "shard": int(shard), "key": None, **rest} if not rest:
             position = Position(int(shard))
         case {"v": 1, "shard": int(shard), "key": str(key), **rest} if not rest:
-            position = Position(int(shard), _checked(key, prefix, text))
+            position = Position(int(shard), _checked(key, prefix, form, text))
         case _:
-            raise _invalid(text)
+            raise invalid_cursor(text)
     # The same position must have one text, so that `true` is no 1.
     if not 0 <= position.shard < shards or position.written() != text:
-        raise _invalid(text)
+        raise invalid_cursor(text)
     return position
 
 
 def _members(text: str) -> object:
     if len(text) > _MAX_TEXT:
-        raise _invalid(text)
+        raise invalid_cursor(text)
     try:
         padded = text + "=" * (-len(text) % 4)
         content = base64.b64decode(padded, altchars=b"-_", validate=True)
         return json.loads(content)
     except (binascii.Error, ValueError, RecursionError) as error:
-        raise _invalid(text) from error
+        raise invalid_cursor(text) from error
 
 
-def _checked(key: str, prefix: str, text: str) -> str:
-    parts = _KEY.fullmatch(key)
+def _checked(key: str, prefix: str, form: re.Pattern[str], text: str) -> str:
+    parts = form.fullmatch(key)
     try:
         length = len(key.encode())
     except UnicodeEncodeError as error:
-        raise _invalid(text) from error
+        raise invalid_cursor(text) from error
     if parts is None or not key.startswith(prefix) or length > _MAX_KEY_BYTES:
-        raise _invalid(text)
+        raise invalid_cursor(text)
     return key
 
 
-def _invalid(text: str) -> InvalidInput:
+def invalid_cursor(text: str) -> InvalidInput:
+    """Return the error about a text that is no cursor of this listing."""
     return InvalidInput.of(
         "cursor",
         "invalid_cursor",

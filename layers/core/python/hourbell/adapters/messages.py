@@ -8,11 +8,13 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from hourbell.domain.definition import Tracking
 from hourbell.domain.errors import InvalidInput, Permanent
 from hourbell.domain.instants import format_instant, parse_instant
 from hourbell.domain.job import is_job_id
 from hourbell.domain.occurrence import RowKey
 from hourbell.usecases.ports import GroupWork
+from hourbell.usecases.redrive import GivenUp
 from hourbell.usecases.shard_ports import MoveOrder
 
 SCHEMA: Final = 1
@@ -80,6 +82,23 @@ def decode_job(text: str) -> str:
     if not isinstance(job_id, str) or not is_job_id(job_id):
         raise _unreadable()
     return job_id
+
+
+def decode_given_up(text: str) -> GivenUp | None:
+    """Read what a delivery queue gave up; None when it is no message of ours."""
+    try:
+        members = json.loads(text)
+        data = members["data"]
+        tracking = data.get("tracking")
+        return GivenUp(
+            tenant_id=_text(data["tenant"]),
+            occurrence_id=_text(members["id"]),
+            handler=_text(data["handler"]),
+            send=int(data["send"]),
+            tracking=None if tracking is None else Tracking(tracking),
+        )
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+        return None
 
 
 def encode_move(order: MoveOrder) -> str:

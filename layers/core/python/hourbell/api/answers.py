@@ -14,8 +14,10 @@ from hourbell.api.documents import Answer, Instant, one_of
 from hourbell.api.json_text import read_json
 from hourbell.api.misfire_models import MisfireAnswer, misfire_answer
 from hourbell.api.requests import EXCLUDED
+from hourbell.api.retry_models import RetryAnswer, retry_answer
 from hourbell.domain.definition import (
     Definition,
+    Overlap,
     Schedule,
     ScheduleState,
     Tracking,
@@ -77,6 +79,8 @@ class DefinitionAnswer(Answer):
     tracking: Annotated[str, one_of(Tracking)]
     flexible_window_seconds: int
     misfire: MisfireAnswer
+    overlap: Annotated[str, one_of(Overlap)]
+    retry: RetryAnswer | None
 
 
 class ScheduleAnswer(Answer):
@@ -107,6 +111,8 @@ class ScheduleAnswer(Answer):
     tracking: Annotated[str, one_of(Tracking)]
     flexible_window_seconds: int
     misfire: MisfireAnswer
+    overlap: Annotated[str, one_of(Overlap)]
+    retry: RetryAnswer | None
     tzdb: str
     created_at: Instant
     updated_at: Instant
@@ -294,6 +300,7 @@ def schedule_answer(
 
 def _definition(definition: Definition) -> dict[str, Any]:
     """Return the members of a definition; what is left out is null."""
+    tracked = definition.tracking is Tracking.TRACKED
     return {
         "start_at": None,
         "end_at": None,
@@ -306,6 +313,9 @@ def _definition(definition: Definition) -> dict[str, Any]:
         "tracking": definition.tracking,
         "flexible_window_seconds": definition.flexible_window_seconds,
         "misfire": misfire_answer(definition.misfire),
+        "overlap": definition.overlap,
+        # Without tracking nothing is tried again, whatever the policy.
+        "retry": retry_answer(definition.retry) if tracked else None,
     }
 
 

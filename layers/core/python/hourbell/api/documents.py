@@ -1,7 +1,7 @@
 """What bodies and answers have in common, and fields that the domain judges."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -44,9 +44,14 @@ def _nullable(schema: JsonSchemaValue) -> None:
 
 
 class WholeBody(Body):
-    """A body that says all of a thing: null counts as left out."""
+    """A body that says all of a thing: null counts as left out.
+
+    Attributes:
+        null_says: fields in which it does not: null is a value of theirs.
+    """
 
     model_config = ConfigDict(json_schema_extra=_nullable)
+    null_says: ClassVar[frozenset[str]] = frozenset()
 
     @model_validator(mode="before")
     @classmethod
@@ -56,7 +61,7 @@ class WholeBody(Body):
         optional = {
             field.alias or name
             for name, field in cls.model_fields.items()
-            if not field.is_required()
+            if not field.is_required() and name not in cls.null_says
         }
         return {
             name: value
@@ -73,7 +78,7 @@ class Answer(BaseModel):
     @property
     def text(self) -> str:
         """The answer as JSON text."""
-        return write_json(self.model_dump())
+        return write_json(self.model_dump(by_alias=True))
 
 
 def judged(judge: Callable[[Any], object]) -> AfterValidator:

@@ -16,6 +16,7 @@ from hourbell.domain.definition import Handler, HandlerState, Routing
 from hourbell.domain.names import HANDLER_NAME, check_handler_name
 from hourbell.domain.occurrence import Lane
 from hourbell.domain.queue_arn import QueueArn
+from hourbell.domain.routing import DEAD_LETTERS
 from hourbell.usecases.handlers import HandlerChange, HandlerPage
 from hourbell.usecases.kept import Kept
 
@@ -40,12 +41,20 @@ Queue = Annotated[
 ]
 
 
+DeadLetterQueue = Annotated[
+    str,
+    Field(description="ARN of an external queue for dead letters."),
+    judged(lambda text: QueueArn.parse(text, field="")),
+]
+
+
 class RegisterHandler(WholeBody):
     """The body of POST /v1/handlers."""
 
     name: HandlerName
     routing: RoutingName = "shared"
     queue_arn: Queue | None = None
+    dead_letter_queue_arn: DeadLetterQueue | None = None
     dispatch_rate: Rate | None = None
     description: Description = ""
 
@@ -56,6 +65,7 @@ class RegisterHandler(WholeBody):
             self.name,
             Routing(self.routing),
             queue_arn=self.queue_arn,
+            dead_letter_queue_arn=self.dead_letter_queue_arn,
             dispatch_rate=self.dispatch_rate,
             description=self.description,
         )
@@ -70,6 +80,7 @@ class ChangeHandler(Body):
         Field(description="ACTIVE takes a retirement back."),
     ] = None
     queue_arn: Queue | None = None
+    dead_letter_queue_arn: DeadLetterQueue | None = None
     dispatch_rate: Rate | None = None
     description: Optional[Description] = None
 
@@ -80,6 +91,11 @@ class ChangeHandler(Body):
             routing=self.routing and Routing(self.routing),
             state=self.state and HandlerState(self.state),
             queue_arn=self.queue_arn if "queue_arn" in said else Kept.KEPT,
+            dead_letter_queue_arn=(
+                self.dead_letter_queue_arn
+                if "dead_letter_queue_arn" in said
+                else Kept.KEPT
+            ),
             dispatch_rate=self.dispatch_rate if "dispatch_rate" in said else Kept.KEPT,
             description=self.description,
         )
@@ -89,12 +105,14 @@ class HandlerAnswer(Answer):
     """A handler.
 
     `queue_arn` is an external handler's queue, `queues` a dedicated one's, by lane.
+    `dead_letter_queue_arn` is where dead letters of either go, if anywhere.
     """
 
     name: str
     routing: Annotated[str, one_of(Routing)]
     state: Annotated[str, one_of(HandlerState)]
     queue_arn: str | None
+    dead_letter_queue_arn: str | None
     queues: dict[str, str]
     dispatch_rate: int | None
     description: str
@@ -117,6 +135,9 @@ def handler_answer(handler: Handler) -> HandlerAnswer:
         routing=handler.routing,
         state=handler.state,
         queue_arn=handler.queue_arn if is_external else None,
+        dead_letter_queue_arn=(
+            f"{base}-{DEAD_LETTERS}" if base else handler.dead_letter_queue_arn
+        ),
         queues={lane: f"{base}-{lane}" for lane in Lane} if base else {},
         dispatch_rate=handler.dispatch_rate,
         description=handler.description,

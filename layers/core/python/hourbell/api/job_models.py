@@ -15,6 +15,7 @@ from hourbell.domain.instants import format_instant
 from hourbell.domain.job import (
     Job,
     JobState,
+    Letters,
     Operation,
     Outcome,
     Refusal,
@@ -145,8 +146,19 @@ class ProgressAnswer(Answer):
     refused: int
 
 
+class LettersAnswer(Answer):
+    """Which dead letters a job replays; `since` is null for any."""
+
+    schedule_id: str | None
+    since: Instant | None
+    until: Instant
+    per_minute: int
+
+
 class JobAnswer(Answer):
     """A job.
+
+    `tag` is null but of a search by tag, `dead_letters` but of a replay.
 
     `failure` is the code of what made it FAILED: `tenant_suspended`, `tenant_removed`
     or `principal_removed`. It and its results are kept until `expires_at`.
@@ -156,6 +168,7 @@ class JobAnswer(Answer):
     operation: Annotated[str, one_of(Operation)]
     dry_run: bool
     tag: dict[str, str] | None
+    dead_letters: LettersAnswer | None
     reason: str | None
     state: Annotated[str, one_of(JobState)]
     failure: str | None
@@ -202,7 +215,8 @@ class ShiftAnswer(Answer):
 class ResultAnswer(Answer):
     """What became of one item; `problem` only if it was refused, or would be.
 
-    `shifts` has the first times that move, of a replan.
+    `shifts` has the first times that move, of a replan. `occurrence_id` is that of a
+    replay, and `available_at` when its message may be received again.
     """
 
     index: int
@@ -211,6 +225,8 @@ class ResultAnswer(Answer):
     outcome: Annotated[str, one_of(Outcome)]
     problem: ItemProblemAnswer | None
     shifts: list[ShiftAnswer]
+    occurrence_id: str | None
+    available_at: Instant | None
 
 
 class ResultsAnswer(Answer):
@@ -222,12 +238,13 @@ class ResultsAnswer(Answer):
 
 def job_answer(job: Job) -> JobAnswer:
     """Return a job."""
-    progress = job.progress
+    progress, letters = job.progress, job.walk and job.walk.letters
     return JobAnswer(
         job_id=job.job_id,
         operation=job.operation,
         dry_run=job.dry_run,
         tag=dict(job.walk.tags) or None if job.walk is not None else None,
+        dead_letters=letters and _letters(letters),
         reason=job.reason,
         state=job.state,
         failure=job.failure,
@@ -243,6 +260,15 @@ def job_answer(job: Job) -> JobAnswer:
         updated_at=format_instant(job.updated_at),
         finished_at=job.finished_at and format_instant(job.finished_at),
         expires_at=format_instant(job.expires_at),
+    )
+
+
+def _letters(letters: Letters) -> LettersAnswer:
+    return LettersAnswer(
+        schedule_id=letters.schedule_id,
+        since=letters.since and format_instant(letters.since),
+        until=format_instant(letters.until),
+        per_minute=letters.per_minute,
     )
 
 
@@ -269,6 +295,8 @@ def _result(result: Result) -> ResultAnswer:
         outcome=result.outcome,
         problem=None if refusal is None else _problem(refusal),
         shifts=[_shift(each) for each in result.shifts],
+        occurrence_id=result.occurrence_id,
+        available_at=result.available_at and format_instant(result.available_at),
     )
 
 

@@ -10,8 +10,10 @@ from hourbell.api.misfire_models import misfire_members
 from hourbell.api.parameters import allowed_fields
 from hourbell.api.problems import request_findings
 from hourbell.api.requests import ScheduleFields
+from hourbell.api.retry_models import retry_members
 from hourbell.domain.definition import Schedule
 from hourbell.domain.errors import Finding, InvalidInput
+from hourbell.domain.retry import USUAL_RETRY
 
 
 def merge_patch(target: object, patch: object) -> Any:  # noqa: ANN401 - any JSON
@@ -34,13 +36,14 @@ def patched(schedule: Schedule, patch: Mapping[str, Any]) -> ScheduleFields:
         InvalidInput: with every field that is wrong in the result, or that cannot be
             changed (`immutable_field`).
     """
-    patch = dict(patch)
+    patch, document = dict(patch), _document(schedule)
     findings: tuple[Finding, ...] = ()
     if "name" in patch and patch.pop("name") != schedule.name:
         message = "A schedule keeps its name; cancel it and create another."
         findings = (Finding("name", "immutable_field", message),)
     try:
-        fields = ScheduleFields.model_validate(merge_patch(_document(schedule), patch))
+        merged = merge_patch(document, patch)
+        fields = ScheduleFields.model_validate(_with_nulls(merged, patch))
     except ValidationError as error:
         errors = [each | {"loc": ("body", *each["loc"])} for each in _errors(error)]
         findings += request_findings(errors, allowed_fields(ScheduleFields))
@@ -48,6 +51,17 @@ def patched(schedule: Schedule, patch: Mapping[str, Any]) -> ScheduleFields:
     if findings:
         raise InvalidInput(findings=findings)
     return fields
+
+
+def _with_nulls(merged: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was merged, with the nulls that say something.
+
+    A deadline of null is none; what is taken out would be the usual one.
+    """
+    retry = patch.get("retry")
+    if isinstance(retry, Mapping) and retry.get("deadline_seconds", 0) is None:
+        return {**merged, "retry": {**merged["retry"], "deadline_seconds": None}}
+    return merged
 
 
 def _errors(error: ValidationError) -> list[dict[str, Any]]:
@@ -59,6 +73,7 @@ def _document(schedule: Schedule) -> dict[str, Any]:
     definition = schedule.definition
     timing = definition.timing.to_dict()
     timing.pop("anchor", None)
+    usual = definition.retry == USUAL_RETRY
     return {
         **timing,
         "handler": definition.handler,
@@ -66,6 +81,9 @@ def _document(schedule: Schedule) -> dict[str, Any]:
         "tracking": definition.tracking.value,
         "flexible_window_seconds": definition.flexible_window_seconds,
         "misfire": misfire_members(definition.misfire),
+        "overlap": definition.overlap.value,
+        # Left out, it is in the way of nothing.
+        **({} if usual else {"retry": retry_members(definition.retry)}),
         "description": schedule.description,
         "tags": dict(schedule.tags),
     }

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import unquote
 
 from pydantic import (
@@ -18,18 +18,21 @@ from pydantic import (
     TypeAdapter,
     ValidationError,
     WithJsonSchema,
+    model_validator,
 )
 
 from hourbell.api.documents import WholeBody, carried, judged
 from hourbell.api.json_text import read_json, write_json
 from hourbell.api.misfire_models import MisfireFields, misfire_members
-from hourbell.api.problems import request_findings
+from hourbell.api.problems import request_findings, shown
+from hourbell.api.retry_models import RetryFields, retry_members
 from hourbell.domain.cron import MAX_LENGTH, parse
-from hourbell.domain.definition import Tracking
+from hourbell.domain.definition import Overlap, Tracking
 from hourbell.domain.errors import Finding, InvalidInput
 from hourbell.domain.instants import parse_instant
 from hourbell.domain.misfire import USUAL_MISFIRE
 from hourbell.domain.packing import encoded_size
+from hourbell.domain.retry import USUAL_RETRY
 from hourbell.domain.schedule import Timing
 from hourbell.domain.timing_json import MAX_OCCURRENCES
 from hourbell.domain.zones import zone as find_zone
@@ -101,13 +104,6 @@ def _payload(value: Any) -> Any:  # noqa: ANN401 - any JSON
     if size > MAX_PAYLOAD_BYTES:
         message = f"Allowed are {MAX_PAYLOAD_BYTES} bytes as JSON; found {size}."
         raise _finding("payload_too_large", message)
-    return value
-
-
-def _tracking(value: str) -> str:
-    if value == Tracking.TRACKED:
-        message = "TRACKED is not offered yet; allowed is UNTRACKED."
-        raise _finding("tracking_unsupported", message, Tracking.UNTRACKED.value)
     return value
 
 
@@ -222,11 +218,39 @@ class ScheduleFields(TimingFields):
         ),
         AfterValidator(_payload),
     ] = None
-    tracking: Annotated[Literal["TRACKED", "UNTRACKED"], AfterValidator(_tracking)] = (
-        "UNTRACKED"
-    )
+    tracking: Annotated[
+        Literal["TRACKED", "UNTRACKED"],
+        Field(description="Whether workers claim its occurrences and report back."),
+    ] = "UNTRACKED"
+    overlap: Annotated[
+        Literal["ALLOW", "SKIP_IF_RUNNING", "QUEUE_ONE"],
+        Field(description="Of one claimed while another one runs; needs TRACKED."),
+    ] = "ALLOW"
+    retry: Annotated[
+        RetryFields | None, Field(description="Of failed attempts; needs TRACKED.")
+    ] = None
     flexible_window_seconds: Annotated[int, Field(ge=0, le=MAX_FLEXIBLE_SECONDS)] = 0
     misfire: MisfireFields | None = None
+
+    @model_validator(mode="after")
+    def _check_tracking(self) -> Self:
+        """Refuse what only TRACKED occurrences can have."""
+        if self.tracking == Tracking.TRACKED:
+            return self
+        findings = []
+        if self.overlap != Overlap.ALLOW:
+            message = f"{self.overlap} needs tracking TRACKED; UNTRACKED has ALLOW."
+            code = "overlap_needs_tracking"
+            findings.append(Finding("overlap", code, message, self.overlap))
+        if self.retry is not None:
+            message = "Retries need tracking TRACKED; leave them out, or null."
+            found = write_json(self.retry.model_dump())
+            findings.append(
+                Finding("retry", "retry_needs_tracking", message, shown(found))
+            )
+        if findings:
+            raise carried(*findings)
+        return self
 
     def named(self, name: str, idempotency_key: str | None = None) -> NewSchedule:
         """Return what the use cases take."""
@@ -241,6 +265,8 @@ class ScheduleFields(TimingFields):
             misfire=self.misfire.to_domain() if self.misfire else USUAL_MISFIRE,
             description=self.description,
             tags=dict(self.tags),
+            overlap=Overlap(self.overlap),
+            retry=self.retry.to_domain() if self.retry else USUAL_RETRY,
             idempotency_key=idempotency_key,
         )
         return replace(request, body_hash=body_hash(request))
@@ -307,6 +333,8 @@ def body_hash(request: NewSchedule) -> str:
         "tracking": request.tracking,
         "flexible_window_seconds": request.flexible_window_seconds,
         "misfire": misfire_members(request.misfire),
+        "overlap": request.overlap,
+        "retry": retry_members(request.retry),
         "description": request.description,
         "tags": request.tags,
     }
@@ -325,6 +353,8 @@ _DEFAULTS: Final[Mapping[str, object]] = {
     "tracking": Tracking.UNTRACKED,
     "flexible_window_seconds": 0,
     "misfire": misfire_members(USUAL_MISFIRE),
+    "overlap": Overlap.ALLOW,
+    "retry": retry_members(USUAL_RETRY),
     "description": "",
     "tags": {},
 }

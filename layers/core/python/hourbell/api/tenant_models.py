@@ -31,6 +31,9 @@ MIN_INTERVAL_SECONDS: Final = 60
 MAX_INTERVAL_SECONDS: Final = 86_400
 MAX_CATCH_UP_PER_MINUTE: Final = 60_000
 MAX_TRIGGERS_PER_MINUTE: Final = 6_000_000
+# A claim reads all places that are taken.
+MAX_RUNNING: Final = 1_000
+MAX_RETRIES_PER_MINUTE: Final = 6_000_000
 MAX_WEIGHT: Final = 100
 MAX_REASON: Final = 512
 
@@ -42,6 +45,14 @@ CatchUpRate = Annotated[int, Field(ge=1, le=MAX_CATCH_UP_PER_MINUTE)]
 TriggerRate = Annotated[
     int,
     Field(ge=1, le=MAX_TRIGGERS_PER_MINUTE, description="Null: as many as there are."),
+]
+Running = Annotated[
+    int,
+    Field(ge=1, le=MAX_RUNNING, description="Null: as many as there are."),
+]
+RetryRate = Annotated[
+    int,
+    Field(ge=1, le=MAX_RETRIES_PER_MINUTE, description="Null: as many as there are."),
 ]
 Weight = Annotated[int, Field(ge=1, le=MAX_WEIGHT)]
 TenantId = Annotated[
@@ -60,19 +71,27 @@ class QuotaFields(Body):
     min_interval_seconds: Optional[Interval] = None
     catch_up_per_minute: Optional[CatchUpRate] = None
     triggers_per_minute: TriggerRate | None = None
+    running: Running | None = None
+    retries_per_minute: RetryRate | None = None
 
     def to_domain(self) -> QuotaChange:
         """Return what the use case takes."""
-        triggers: int | Kept | None = self.triggers_per_minute
-        if "triggers_per_minute" not in self.model_fields_set:
-            triggers = Kept.KEPT
         return QuotaChange(
             self.schedules,
             self.payload_bytes,
             self.min_interval_seconds,
             self.catch_up_per_minute,
-            triggers,
+            self._said("triggers_per_minute"),
+            self._said("running"),
+            self._said("retries_per_minute"),
         )
+
+    def _said(self, name: str) -> int | Kept | None:
+        """Return a quota that may be lifted: null lifts it, left out it is kept."""
+        if name not in self.model_fields_set:
+            return Kept.KEPT
+        limit: int | None = getattr(self, name)
+        return limit
 
 
 class CreateTenant(WholeBody):
@@ -132,6 +151,8 @@ class QuotasAnswer(Answer):
     min_interval_seconds: int
     catch_up_per_minute: int
     triggers_per_minute: int | None
+    running: int | None
+    retries_per_minute: int | None
 
 
 class TenantAnswer(Answer):
@@ -198,6 +219,8 @@ def tenant_answer(tenant: Tenant) -> TenantAnswer:
             min_interval_seconds=quotas.min_interval_seconds,
             catch_up_per_minute=quotas.catch_up_per_minute,
             triggers_per_minute=quotas.triggers_per_minute,
+            running=quotas.running,
+            retries_per_minute=quotas.retries_per_minute,
         ),
         weight=tenant.weight,
         revision=tenant.revision,

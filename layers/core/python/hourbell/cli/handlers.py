@@ -27,6 +27,9 @@ Routing = Annotated[str | None, typer.Option(help="shared, dedicated or external
 QueueArn = Annotated[
     str | None, typer.Option(help="Of an external queue; it gets a test message.")
 ]
+DeadLetterQueueArn = Annotated[
+    str | None, typer.Option(help="Where dead letters of an external handler go.")
+]
 Rate = Annotated[
     int | None, typer.Option(help="Messages a second that its target takes.")
 ]
@@ -39,6 +42,7 @@ def register(
     *,
     routing: Routing = None,
     queue_arn: QueueArn = None,
+    dead_letter_queue_arn: DeadLetterQueueArn = None,
     dispatch_rate: Rate = None,
     description: Description = None,
     as_json: AsJson = False,
@@ -49,6 +53,7 @@ def register(
             "name": name,
             "routing": routing,
             "queue_arn": queue_arn,
+            "dead_letter_queue_arn": dead_letter_queue_arn,
             "dispatch_rate": dispatch_rate,
             "description": description,
         }
@@ -72,11 +77,12 @@ def get(name: Name, *, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def change(
+def change(  # noqa: PLR0913 - one option for each field
     name: Name,
     *,
     routing: Routing = None,
     queue_arn: QueueArn = None,
+    dead_letter_queue_arn: DeadLetterQueueArn = None,
     dispatch_rate: Rate = None,
     any_rate: Annotated[
         bool, typer.Option("--any-rate", help="Lift the limit of the rate.")
@@ -89,6 +95,7 @@ def change(
     options = {
         "routing": routing,
         "queue_arn": queue_arn,
+        "dead_letter_queue_arn": dead_letter_queue_arn,
         "dispatch_rate": dispatch_rate,
         "description": description,
     }
@@ -124,13 +131,14 @@ def _path(name: str) -> str:
 
 
 def _print_handler(handler: Mapping[str, Any]) -> None:
-    rate = handler["dispatch_rate"]
+    rate, dead = handler["dispatch_rate"], handler["dead_letter_queue_arn"]
     print_facts(
         ("handler", handler["name"]),
         ("routing", handler["routing"]),
         ("state", handler["state"]),
         *((lane, arn) for lane, arn in handler["queues"].items()),
         *([("queue", handler["queue_arn"])] if handler["queue_arn"] else []),
+        *([("dead letters", dead)] if dead else []),
         ("rate", "any" if rate is None else f"{rate} a second"),
         ("description", handler["description"]),
         ("revision", handler["revision"]),

@@ -27,9 +27,13 @@ class Entry:
 
 
 ENTRIES: Final = {
+    "dead": Entry("hourbell.cli.dead", "List dead letters, and replay them."),
     "handlers": Entry("hourbell.cli.handlers", "Register and change handlers."),
     "jobs": Entry("hourbell.cli.jobs", "Follow, stop and resume jobs of batches."),
     "local": Entry("hourbell.cli.local", "The local stack: up, down, status, logs."),
+    "occurrences": Entry(
+        "hourbell.cli.occurrences", "Show, cancel and replay single occurrences."
+    ),
     "parked": Entry(
         "hourbell.cli.parked", "Show parked rows and try them again, as the platform."
     ),
@@ -45,6 +49,7 @@ ENTRIES: Final = {
         "hourbell.cli.tenants", "Administer tenants, as the platform role."
     ),
     "usage": Entry("hourbell.cli.usage", "Show quotas, and what of them is used."),
+    "work": Entry("hourbell.cli.work", "Claim and end work by hand, as a worker does."),
 }
 
 

@@ -11,6 +11,40 @@ import typer
 from hourbell.api.json_text import read_json
 from hourbell.cli.client import given
 
+Tracked = Annotated[
+    str | None, typer.Option(help="TRACKED or UNTRACKED: do workers report back?")
+]
+Overlap = Annotated[
+    str | None,
+    typer.Option(
+        metavar="POLICY",
+        help="Of one that meets another: ALLOW, SKIP_IF_RUNNING or QUEUE_ONE.",
+    ),
+]
+RetryAttempts = Annotated[
+    int | None, typer.Option(help="How many attempts there are in all.")
+]
+RetryBase = Annotated[
+    int | None,
+    typer.Option(metavar="SECONDS", help="The longest wait after the first."),
+]
+RetryCap = Annotated[
+    int | None, typer.Option(metavar="SECONDS", help="The longest wait at all.")
+]
+RetryDeadline = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SECONDS|none", help="For how long after the first one begins."
+    ),
+]
+RetryOn = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CLASS",
+        help="RETRYABLE, THROTTLED or LEASE_EXPIRED; repeatable, all by default.",
+    ),
+]
+
 
 def _options(  # noqa: PLR0913 - one option for each field
     *,
@@ -52,6 +86,13 @@ def _options(  # noqa: PLR0913 - one option for each field
         int | None,
         typer.Option(metavar="SECONDS", help="What is later than this never runs."),
     ] = None,
+    tracking: Tracked = None,
+    overlap: Overlap = None,
+    retry_attempts: RetryAttempts = None,
+    retry_base: RetryBase = None,
+    retry_cap: RetryCap = None,
+    retry_deadline: RetryDeadline = None,
+    retry_on: RetryOn = None,
     file: Annotated[
         Path | None,
         typer.Option(
@@ -93,7 +134,7 @@ def _body_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the body that options make; they win over the file."""
     as_they_are = (
         *("expression", "handler", "zone", "description", "start_at", "end_at"),
-        *("max_occurrences", "flexible_window_seconds"),
+        *("max_occurrences", "flexible_window_seconds", "tracking", "overlap"),
     )
     fields = {name: options[name] for name in as_they_are} | {
         "payload": _payload(options["payload"]),
@@ -108,8 +149,34 @@ def _body_of(options: Mapping[str, Any]) -> dict[str, Any]:
             }
         )
         or None,
+        "retry": _retry(options),
     }
     return _body(options["file"]) | given(fields)
+
+
+def _retry(options: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the members of a retry policy that are named; a deadline may be none."""
+    members = given(
+        {
+            "max_attempts": options["retry_attempts"],
+            "base_seconds": options["retry_base"],
+            "cap_seconds": options["retry_cap"],
+            "retryable": options["retry_on"] or None,
+        }
+    )
+    deadline = options["retry_deadline"]
+    if deadline is not None:
+        members["deadline_seconds"] = _deadline(deadline)
+    return members or None
+
+
+def _deadline(text: str) -> int | None:
+    if text == "none":
+        return None
+    try:
+        return int(text)
+    except ValueError as error:
+        raise typer.BadParameter("--retry-deadline is seconds, or none") from error
 
 
 def _body(file: Path | None) -> dict[str, Any]:

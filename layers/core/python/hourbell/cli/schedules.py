@@ -290,6 +290,7 @@ def _print(schedule: Mapping[str, Any]) -> None:
         ("timing", f"{schedule['expression']}  ({schedule['zone']})"),
         ("handler", schedule["handler"]),
         ("misfire", _misfire(schedule["misfire"])),
+        *_tracked(schedule),
         ("next run", schedule["next_run_at_local"] or "none"),
         *_facts("runs anyway", schedule.get("already_dispatched", ())),
     )
@@ -369,6 +370,20 @@ def _misfire(misfire: Mapping[str, Any]) -> str:
     how_many = "" if limit is None else f" {limit}"
     how_late = "" if lateness is None else f", up to {lateness} s late"
     return f"{misfire['policy']}{how_many}{how_late}"
+
+
+def _tracked(schedule: Mapping[str, Any]) -> list[tuple[str, object]]:
+    """Return what only a TRACKED schedule has."""
+    retry = schedule["retry"]
+    if retry is None:
+        return []
+    deadline = retry["deadline_seconds"]
+    until = "" if deadline is None else f", for {deadline} s"
+    waits = f"waits of {retry['base_seconds']} to {retry['cap_seconds']} s"
+    return [
+        ("overlap", schedule["overlap"]),
+        ("retry", f"{retry['max_attempts']} attempts, {waits}{until}"),
+    ]
 
 
 def _lag(available_at: str | None, reached_at: str | None) -> str:

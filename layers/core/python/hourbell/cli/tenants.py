@@ -49,6 +49,13 @@ Triggers = Annotated[
     int | None, typer.Option(help="Occurrences at all that a minute may run.")
 ]
 
+Running = Annotated[
+    int | None, typer.Option(help="TRACKED occurrences worked on at the same time.")
+]
+Retries = Annotated[int | None, typer.Option(help="Retries that a minute may begin.")]
+# What a tenant may use any number of.
+LIFTABLE = ("triggers_per_minute", "running", "retries_per_minute")
+
 
 @app.command()
 def create(  # noqa: PLR0913 - one option for each field
@@ -65,15 +72,21 @@ def create(  # noqa: PLR0913 - one option for each field
     min_interval_seconds: Interval = None,
     catch_up_per_minute: CatchUp = None,
     triggers_per_minute: Triggers = None,
+    running: Running = None,
+    retries_per_minute: Retries = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a tenant."""
-    quotas = _quotas(
-        schedules,
-        payload_bytes,
-        min_interval_seconds,
-        catch_up_per_minute,
-        triggers_per_minute,
+    quotas = given(
+        {
+            "schedules": schedules,
+            "payload_bytes": payload_bytes,
+            "min_interval_seconds": min_interval_seconds,
+            "catch_up_per_minute": catch_up_per_minute,
+            "triggers_per_minute": triggers_per_minute,
+            "running": running,
+            "retries_per_minute": retries_per_minute,
+        }
     )
     body = given(
         {
@@ -81,7 +94,7 @@ def create(  # noqa: PLR0913 - one option for each field
             "tier": tier,
             "principals": principal,
             "weight": weight,
-            "quotas": quotas,
+            "quotas": quotas or None,
         }
     )
     show(_send("POST", TENANTS, body), _print_tenant, as_json=as_json)
@@ -111,23 +124,35 @@ def change(  # noqa: PLR0913 - one option for each field
     min_interval_seconds: Interval = None,
     catch_up_per_minute: CatchUp = None,
     triggers_per_minute: Triggers = None,
+    running: Running = None,
+    retries_per_minute: Retries = None,
     any_triggers: Annotated[
         bool, typer.Option("--any-triggers", help="Lift the limit of triggers.")
+    ] = False,
+    any_running: Annotated[
+        bool, typer.Option("--any-running", help="Lift the limit of running ones.")
+    ] = False,
+    any_retries: Annotated[
+        bool, typer.Option("--any-retries", help="Lift the limit of retries.")
     ] = False,
     revision: Revision = None,
     as_json: AsJson = False,
 ) -> None:
     """Change a tenant's tier, weight or quotas."""
-    quotas = _quotas(
-        schedules,
-        payload_bytes,
-        min_interval_seconds,
-        catch_up_per_minute,
-        triggers_per_minute,
+    quotas = given(
+        {
+            "schedules": schedules,
+            "payload_bytes": payload_bytes,
+            "min_interval_seconds": min_interval_seconds,
+            "catch_up_per_minute": catch_up_per_minute,
+            "triggers_per_minute": triggers_per_minute,
+            "running": running,
+            "retries_per_minute": retries_per_minute,
+        }
     )
-    if any_triggers:
-        quotas = {**(quotas or {}), "triggers_per_minute": None}
-    body = given({"tier": tier, "weight": weight, "quotas": quotas})
+    lifted = dict(zip(LIFTABLE, (any_triggers, any_running, any_retries), strict=True))
+    quotas |= {name: None for name, is_lifted in lifted.items() if is_lifted}
+    body = given({"tier": tier, "weight": weight, "quotas": quotas or None})
     if not body:
         raise typer.BadParameter("name something to change")
     _change(tenant_id, body, revision, as_json=as_json)
@@ -202,23 +227,6 @@ def _principal_path(tenant_id: str, arn: str) -> str:
     return f"{tenant_path(tenant_id)}/principals/{quote(arn, safe='')}"
 
 
-def _quotas(
-    schedules: int | None,
-    payload_bytes: int | None,
-    min_interval_seconds: int | None,
-    catch_up_per_minute: int | None,
-    triggers_per_minute: int | None,
-) -> dict[str, int | None] | None:
-    quotas = {
-        "schedules": schedules,
-        "payload_bytes": payload_bytes,
-        "min_interval_seconds": min_interval_seconds,
-        "catch_up_per_minute": catch_up_per_minute,
-        "triggers_per_minute": triggers_per_minute,
-    }
-    return given(quotas) or None
-
-
 def _print_tenant(tenant: Mapping[str, Any]) -> None:
     quotas = tenant["quotas"]
     why = f": {tenant['reason']}" if tenant["reason"] else ""
@@ -231,6 +239,8 @@ def _print_tenant(tenant: Mapping[str, Any]) -> None:
         ("least interval", f"{quotas['min_interval_seconds']} s"),
         ("catch-up", f"{quotas['catch_up_per_minute']} a minute"),
         ("triggers", _any_or(quotas["triggers_per_minute"])),
+        ("running", "any number" if quotas["running"] is None else quotas["running"]),
+        ("retries", _any_or(quotas["retries_per_minute"])),
         ("weight", tenant["weight"]),
         ("revision", tenant["revision"]),
     )

@@ -125,6 +125,8 @@ class Handler:
 
     Attributes:
         queue_arn: of an EXTERNAL handler's queue; verified by a test message.
+        dead_letter_queue_arn: of an EXTERNAL handler's dead-letter queue; verified
+            likewise. None for none: letters are kept in the store only.
         dispatch_rate: messages a second that its target can take; None for any.
         revision: grows with every change; what `If-Match` compares.
     """
@@ -137,6 +139,7 @@ class Handler:
     dispatch_rate: int | None = None
     description: str = ""
     revision: int = 1
+    dead_letter_queue_arn: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,8 +51,8 @@ class Dispatch:
         due: when it is to be done at the earliest; a whole second, UTC.
         scheduled_for: of a row that points at an occurrence, the occurrence's time.
         run: of such a row, what tells a manual run from others.
-        number: of a release after a claim, which wait it ends; of a watch or a letter,
-            the attempt. None for a first release.
+        number: of a release after a claim, which wait it ends; of a watch, the
+            attempt; of a letter, the waits that there were. None for a first release.
     """
 
     kind: DispatchKind
@@ -135,6 +135,11 @@ def pointing_at(
         run=row.run,
         number=number,
     )
+
+
+def letter_of(row: Occurrence, shards: ShardMap, now: datetime) -> Dispatch:
+    """Return the dispatch row that sees to the dead letter of a DEAD row."""
+    return pointing_at(row, DispatchKind.LETTER, now, row.waits, shards, now)
 
 
 def release_due(row: Occurrence, now: datetime) -> datetime:

@@ -3,14 +3,15 @@
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
 from hourbell.domain.definition import schedule_id_from
 from hourbell.domain.errors import Finding
 from hourbell.domain.replanning import Shift
+from hourbell.domain.work import DeadLetter
 
 CHUNK: Final = 25
 """Items that are done between two writes of a job's progress, at most."""
@@ -27,6 +28,7 @@ class Operation(StrEnum):
     RESUME = "resume"
     CANCEL = "cancel"
     REPLAN = "replan"
+    REPLAY = "replay"
 
     @property
     def is_platforms(self) -> bool:
@@ -74,10 +76,15 @@ _CHANGES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A schedule whose state is to change; its name where it is known."""
+    """A schedule whose state is to change; its name where it is known.
+
+    Attributes:
+        letter: of a replay, what says that an occurrence of the schedule is DEAD.
+    """
 
     schedule_id: str
     name: str | None = None
+    letter: DeadLetter | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +112,8 @@ class Result:
         schedule_id: None when there is none: a create that was refused.
         refusal: only when it was refused.
         shifts: of a replan, the first times that move.
+        occurrence_id: of a replay, which occurrence.
+        available_at: of an occurrence that is replayed, when it may be received.
     """
 
     index: int
@@ -113,6 +122,8 @@ class Result:
     name: str | None = None
     refusal: Refusal | None = None
     shifts: tuple[Shift, ...] = ()
+    occurrence_id: str | None = None
+    available_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,20 +142,54 @@ class Creator:
 
 
 @dataclass(frozen=True, slots=True)
+class Letters:
+    """Which dead letters of a tenant a job replays, and how fast.
+
+    Attributes:
+        schedule_id: of which schedule; None for all of the tenant's.
+        since: the first instant of death that counts; None for any.
+        until: the first one that no longer does: never after the job was made, so
+            that what dies by a replay is not replayed again.
+        per_minute: how many may become receivable in a minute.
+    """
+
+    schedule_id: str | None
+    since: datetime | None
+    until: datetime
+    per_minute: int
+
+
+@dataclass(frozen=True, slots=True)
 class Walk:
     """How far the tenant's schedules, or those with some tags, were gone through.
+
+    Or, of a replay, its dead letters.
 
     Attributes:
         tags: which all of them have; none for all of the tenant's.
         after: where the listing goes on; None at its beginning.
         finished: whether it was gone through to its end.
         rest: what the last page had and is not done yet.
+        letters: which dead letters; None for schedules.
+        next_at: of a replay, when the next occurrence may be received at the earliest.
     """
 
     tags: Mapping[str, str]
     after: str | None = None
     finished: bool = False
     rest: tuple[Target, ...] = ()
+    letters: Letters | None = None
+    next_at: datetime | None = None
+
+    def paced(self, results: Sequence[Result]) -> "Walk":
+        """Return it after these results: the next occurrence keeps its distance."""
+        if self.letters is None:
+            return self
+        taken = [each.available_at for each in results if each.available_at is not None]
+        if not taken:
+            return self
+        apart = timedelta(minutes=1) / self.letters.per_minute
+        return replace(self, next_at=max(taken) + apart)
 
 
 @dataclass(frozen=True, slots=True)

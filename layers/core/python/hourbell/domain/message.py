@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from hourbell.domain.definition import Version
 from hourbell.domain.instants import format_instant
@@ -10,38 +12,47 @@ from hourbell.domain.template import fill
 
 EVENT_TYPE = "com.hourbell.occurrence.due.v1"
 
-# Which attempt a claim of the message would be; an occurrence has only one yet.
-_ATTEMPT = 1
-
 # SQS refuses these two code points in a body; as JSON escapes they pass.
 _ESCAPES = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
 
 
-def encode(row: Occurrence, version: Version, send: int) -> str:
+def encode(
+    row: Occurrence,
+    version: Version,
+    send: int,
+    event_type: str = EVENT_TYPE,
+    more: Mapping[str, object] = MappingProxyType({}),
+) -> str:
     """Return the message of one send of an occurrence.
 
     Args:
         row: the occurrence, SCHEDULED.
         version: the version that it belongs to; the payload comes from it.
         send: 1 for the first send, growing with every acknowledged one.
+        event_type: of another event about the occurrence.
+        more: members that such an event has in `data` besides.
 
     Returns:
         compact JSON; all members but `traceparent` are CloudEvents 1.0's own, and
-        `data` holds handler, schedule_id, version, tenant, available_at, send,
-        misfire and payload, in which the tokens of `template` are filled in.
+        `data` holds handler, tracking, schedule_id, version, tenant, available_at,
+        send, attempt, misfire and payload, in which the tokens of `template` are
+        filled in. `attempt` is that which a claim would begin, as things stand.
     """
-    data = {
+    data: dict[str, object] = {
         "handler": version.definition.handler,
+        "tracking": version.definition.tracking,
         "schedule_id": row.schedule_id,
         "version": row.version,
         "tenant": row.tenant_id,
         "available_at": format_instant(row.available_at or row.scheduled_for),
         "send": send,
+        "attempt": row.attempts + 1,
         "misfire": row.misfire,
     }
+    data |= more
     event = {
         "specversion": "1.0",
-        "type": EVENT_TYPE,
+        "type": event_type,
         "source": f"/hourbell/schedules/{row.schedule_id}",
         "id": row.occurrence_id,
         "time": format_instant(row.scheduled_for),
@@ -61,7 +72,7 @@ def _payload(row: Occurrence, version: Version) -> str:
         "scheduled_for": format_instant(row.scheduled_for),
         "occurrence_id": row.occurrence_id,
         "schedule_name": version.name,
-        "attempt": str(_ATTEMPT),
+        "attempt": str(row.attempts + 1),
     }
     return fill(version.definition.payload_json, values)
 

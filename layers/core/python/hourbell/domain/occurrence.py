@@ -249,14 +249,19 @@ def parse_occurrence_id(text: str) -> tuple[str, int, datetime, str | None]:
     """
     parts = _OCCURRENCE_ID.fullmatch(text)
     if parts is None:
-        raise InvalidInput.of(
-            "occurrence_id",
-            "invalid_occurrence_id",
-            "an occurrence id is <schedule_id>.v<version>.<yyyymmddThhmmssZ>",
-            found=text,
-        )
-    instant = parse_compact(parts[3], field="occurrence_id")
+        message = "an occurrence id is <schedule_id>.v<version>.<yyyymmddThhmmssZ>"
+        raise _invalid_id(message, text)
+    try:
+        instant = parse_compact(parts[3], field="occurrence_id")
+    except InvalidInput as error:
+        raise _invalid_id(error.message, text) from error
     return parts[1], int(parts[2]), instant, parts[4]
+
+
+def _invalid_id(message: str, found: str) -> InvalidInput:
+    return InvalidInput.of(
+        "occurrence_id", "invalid_occurrence_id", message, found=found
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -1,7 +1,12 @@
-"""Which queue an occurrence's message goes to."""
+"""Which queue an occurrence's message, and its dead letter, goes to."""
+
+from typing import Final
 
 from hourbell.domain.definition import Handler, Routing, Tier
 from hourbell.domain.occurrence import Lane
+
+DEAD_LETTERS: Final = "dead"
+"""What names of handlers' dead-letter queues end with, where others have a lane."""
 
 
 def queue_key(tier: Tier, handler: Handler, lane: Lane) -> str:
@@ -15,3 +20,25 @@ def queue_key(tier: Tier, handler: Handler, lane: Lane) -> str:
     if handler.routing is Routing.DEDICATED and handler.queue_arn is not None:
         return f"{handler.queue_arn}-{lane}"
     return f"{tier}-{lane}"
+
+
+def dead_letter_key(tier: Tier, handler: Handler) -> str | None:
+    """Return the key by which a handler's dead-letter queue is found, if it has one.
+
+    SHARED: `<tier>-dead`. DEDICATED: the ARN of the tenant's own. EXTERNAL: the ARN
+    that is registered on the handler, or None.
+    """
+    if handler.routing is Routing.EXTERNAL:
+        return handler.dead_letter_queue_arn
+    if handler.routing is Routing.DEDICATED and handler.queue_arn is not None:
+        return f"{handler.queue_arn}-{DEAD_LETTERS}"
+    return f"{tier}-{DEAD_LETTERS}"
+
+
+def dead_letters_beside(dlq_arn: str) -> str:
+    """Return the ARN of the dead-letter queue beside a DLQ of delivery queues.
+
+    Args:
+        dlq_arn: of the DLQ of a tier's or a tenant's lanes: `...-dlq`.
+    """
+    return f"{dlq_arn.removesuffix('-dlq')}-{DEAD_LETTERS}"

@@ -104,6 +104,11 @@ class DeadLetter:
     reason: str
     expires_at: datetime
 
+    @property
+    def schedule_id(self) -> str:
+        """Whose occurrence it is."""
+        return self.occurrence_id.partition(".")[0]
+
     @classmethod
     def of(cls, row: Occurrence) -> "DeadLetter":
         """Return what is kept of a DEAD row."""

@@ -1,11 +1,12 @@
-"""Start the engine with two repairs, and one line less in its log.
+"""Start the engine with three repairs, and one line less in its log.
 
     <engine's python> engine_main.py
 
 Its log is without a warning about a package that only services we do not use need.
 PartiQL writes reach the stream: the engine writes stream records for PutItem,
-UpdateItem and transactions only. And an encoded slash in the path of an API's request
-is a part of a name, as on AWS: the engine takes it for one between names.
+UpdateItem and transactions only. An encoded slash in the path of an API's request is a
+part of a name, as on AWS: the engine takes it for one between names. And a function
+behind a URL of its own is told who signed, which the engine checks and keeps to itself.
 
 This file is run by path under the engine's own interpreter, where Hourbell is not
 installed; it imports the engine and nothing of ours.
@@ -19,6 +20,8 @@ from typing import Any
 from urllib.parse import unquote
 
 SERVICE = "ministack.services.dynamodb"
+FUNCTIONS = "ministack.services.lambda_svc"
+HTTP_APIS = "ministack.services.apigateway"
 SERVER = "ministack.app"
 API_PREFIX = "/_aws/execute-api/"
 NO_SORT_KEY = "__no_sort__"  # what the engine files items without one under
@@ -89,9 +92,36 @@ def keeping_slashes(
     return kept
 
 
+def naming_callers(
+    build: Callable[..., dict[str, Any]],
+    identity: Callable[..., dict[str, Any] | None],
+) -> Callable[..., dict[str, Any]]:
+    """Return what builds a function URL's event, with who signed the request.
+
+    Args:
+        build: the engine's own; headers and query are its sixth and eighth argument.
+        identity: of a request to an HTTP API, whose events name callers alike.
+    """
+
+    def named(*parts: Any, anonymous: bool = False, **more: Any) -> dict[str, Any]:
+        event = build(*parts, anonymous=anonymous, **more)
+        if not anonymous:
+            iam = identity(parts[5], parts[7])
+            event["requestContext"]["authorizer"] = {"iam": iam}
+        return event
+
+    return named
+
+
 if __name__ == "__main__":
     logging.getLogger("kms").addFilter(is_of_interest)
     repair(importlib.import_module(SERVICE))
+    functions: Any = importlib.import_module(FUNCTIONS)
+    apis: Any = importlib.import_module(HTTP_APIS)
+    functions._build_function_url_event = naming_callers(  # noqa: SLF001
+        functions._build_function_url_event,  # noqa: SLF001
+        apis._iam_caller_identity_v2,  # noqa: SLF001
+    )
     server: Any = importlib.import_module(SERVER)
     server.app = keeping_slashes(server.app)
     server.main()

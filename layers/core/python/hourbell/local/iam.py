@@ -47,7 +47,12 @@ OPERATOR_ACTIONS = {
         "ExecuteStatement",
         "BatchExecuteStatement",
     ),
-    "lambda": ("InvokeFunction", "GetFunction", "ListFunctions"),
+    "lambda": (
+        "InvokeFunction",
+        "InvokeFunctionUrl",
+        "GetFunction",
+        "ListFunctions",
+    ),
     "logs": ("DescribeLogGroups", "DescribeLogStreams", "FilterLogEvents"),
     "cloudformation": ("DescribeStacks", "ListStacks", "DescribeStackResources"),
 }
@@ -70,7 +75,7 @@ def allow(actions: Sequence[str], resources: Sequence[str] = ("*",)) -> dict[str
 
 def invoke_api_policy() -> dict[str, Any]:
     """Return the policy of a tenant's user: call the HTTP API, nothing else."""
-    return allow(["execute-api:Invoke"])
+    return allow(["execute-api:Invoke", "lambda:InvokeFunctionUrl"])
 
 
 def operator_policy() -> dict[str, Any]:

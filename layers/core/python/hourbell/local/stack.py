@@ -80,6 +80,11 @@ class StackInfo:
         return self.state.api_url
 
     @property
+    def workers_url(self) -> str:
+        """Return the URL of the workers' function, without a slash at its end."""
+        return self.state.workers_url
+
+    @property
     def region(self) -> str:
         """Return the region that everything is signed for."""
         return self.state.region

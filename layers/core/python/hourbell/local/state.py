@@ -47,6 +47,7 @@ class StackState:
     pump_pid: int | None = None
     pump_restarts: int = 0
     api_url: str = ""
+    workers_url: str = ""
     operator: Credentials | None = None
     environment: dict[str, str] = field(default_factory=dict)
     tables: dict[str, str] = field(default_factory=dict)
@@ -103,6 +104,7 @@ def environment_lines(state: StackState) -> dict[str, str]:
     return {
         "HOURBELL_ENDPOINT_URL": state.endpoint_url,
         "HOURBELL_API_URL": state.api_url,
+        "HOURBELL_WORKERS_URL": state.workers_url,
         "AWS_ENDPOINT_URL": state.endpoint_url,
         "AWS_REGION": state.region,
         "AWS_DEFAULT_REGION": state.region,

@@ -59,7 +59,9 @@ NO_RESTART_VARIABLE = "HOURBELL_LOCAL_NO_PUMP_RESTART"
 OWN_VARIABLE = "HOURBELL_"
 TABLE_VARIABLE = "HOURBELL_TABLE_"
 API_OUTPUT = "ApiUrl"
+WORKERS_OUTPUT = "WorkersUrl"
 API_ID = re.compile(r"https?://([a-z0-9]+)\.execute-api\.[^/]+/([^/]+)")
+FUNCTION_URL_ID = re.compile(r"https://([a-z0-9-]+)\.lambda-url\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +330,9 @@ def describe(
     }
     return state.change(
         api_url=local_api_url(deployment.outputs.get(API_OUTPUT, ""), endpoint_url),
+        workers_url=local_function_url(
+            deployment.outputs.get(WORKERS_OUTPUT, ""), endpoint_url
+        ),
         environment=environment,
         tables={
             name.removeprefix(TABLE_VARIABLE).lower(): text
@@ -352,3 +357,11 @@ def local_api_url(output: str, endpoint_url: str) -> str:
     if not found:
         return output.rstrip("/")
     return f"{endpoint_url}/_aws/execute-api/{found.group(1)}/{found.group(2)}"
+
+
+def local_function_url(output: str, endpoint_url: str) -> str:
+    """Turn the URL of a function into the engine's path for the same one."""
+    found = FUNCTION_URL_ID.match(output)
+    if not found:
+        return output.rstrip("/")
+    return f"{endpoint_url}/_aws/lambda-url/{found.group(1)}"

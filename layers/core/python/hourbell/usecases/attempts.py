@@ -4,7 +4,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from hourbell.domain.definition import Overlap, Version, VersionRef
-from hourbell.domain.dispatch import Dispatch, DispatchKind, pointing_at, release_of
+from hourbell.domain.dispatch import (
+    Dispatch,
+    DispatchKind,
+    letter_of,
+    pointing_at,
+    release_of,
+)
 from hourbell.domain.errors import Transient
 from hourbell.domain.occurrence import CancelReason, Occurrence, State, Transition
 from hourbell.domain.policies import expires_at, is_deferred
@@ -234,7 +240,7 @@ def _over(
     dispatches = exit_.dispatches
     if after.state is State.DEAD:
         letters = (DeadLetter.of(after),)
-        dispatches = (*dispatches, letter_of(place, after, now))
+        dispatches = (*dispatches, letter_of(after, place.shard_map, now))
     deed = Deed(
         (Change(after, transition, _expected(row)), *exit_.changes),
         dispatches=dispatches,
@@ -243,12 +249,6 @@ def _over(
         letters=letters,
     )
     return Ended(after, deed)
-
-
-def letter_of(place: Workplace, row: Occurrence, now: datetime) -> Dispatch:
-    """Return the dispatch row that sees to the dead letter of a DEAD row."""
-    kind = DispatchKind.LETTER
-    return pointing_at(row, kind, now, row.waits, place.shard_map, now)
 
 
 def still_its_workers(row: Occurrence) -> tuple[tuple[str, object], ...]:

@@ -84,6 +84,7 @@ class HandlerChange:
 
     Attributes:
         queue_arn: of an external queue; None is none.
+        dead_letter_queue_arn: of an external dead-letter queue; None is none.
         dispatch_rate: messages a second; None is any.
     """
 
@@ -92,23 +93,27 @@ class HandlerChange:
     queue_arn: str | Kept | None = Kept.KEPT
     dispatch_rate: int | Kept | None = Kept.KEPT
     description: str | None = None
+    dead_letter_queue_arn: str | Kept | None = Kept.KEPT
 
     def applied_to(self, handler: Handler) -> Handler:
         """Return the handler after the change, its revision as it was.
 
-        A change away from EXTERNAL forgets the queue.
+        A change away from EXTERNAL forgets the queues.
         """
         routing = self.routing or handler.routing
-        queue_arn = self.queue_arn
+        is_same = routing is handler.routing
+        queue_arn, letters_arn = self.queue_arn, self.dead_letter_queue_arn
         if isinstance(queue_arn, Kept):
-            is_same = routing is handler.routing
             queue_arn = handler.queue_arn if is_same else None
+        if isinstance(letters_arn, Kept):
+            letters_arn = handler.dead_letter_queue_arn if is_same else None
         rate = self.dispatch_rate
         return replace(
             handler,
             routing=routing,
             state=self.state or handler.state,
             queue_arn=queue_arn,
+            dead_letter_queue_arn=letters_arn,
             dispatch_rate=handler.dispatch_rate if isinstance(rate, Kept) else rate,
             description=(
                 handler.description if self.description is None else self.description
@@ -252,22 +257,35 @@ def retire_handler(
     return change_handler(board, tenant, name, change, now, expected=expected)
 
 
-def _route(handler: Handler) -> tuple[Routing, str | None]:
-    return handler.routing, handler.queue_arn
+def _route(handler: Handler) -> tuple[Routing, str | None, str | None]:
+    return handler.routing, handler.queue_arn, handler.dead_letter_queue_arn
 
 
 def _connected(
     board: Switchboard, tenant: Tenant, handler: Handler, now: datetime
 ) -> Handler:
-    """Return the handler with the queue that it is to have, which was found to work."""
-    if handler.routing is Routing.EXTERNAL:
-        _check_external(board, tenant, handler, now)
-        return handler
-    if handler.queue_arn is not None:
-        message = f"A queue is named for {Routing.EXTERNAL} routing only."
-        raise InvalidInput.of(
-            "queue_arn", "unexpected", message, found=handler.queue_arn
+    """Return the handler with the queues that it is to have, which were found to work.
+
+    A change of one of an external handler's queues tries both: rights are not ours.
+    """
+    named = {
+        field: text
+        for field, text in (
+            ("queue_arn", handler.queue_arn),
+            ("dead_letter_queue_arn", handler.dead_letter_queue_arn),
         )
+        if text is not None
+    }
+    if handler.routing is Routing.EXTERNAL:
+        if handler.queue_arn is None:
+            message = f"{Routing.EXTERNAL} routing needs the queue's ARN."
+            raise InvalidInput.of("queue_arn", "missing", message)
+        for field, text in named.items():
+            _check_external(board, tenant, handler, field, text, now)
+        return handler
+    for field, text in named.items():
+        message = f"A queue is named for {Routing.EXTERNAL} routing only."
+        raise InvalidInput.of(field, "unexpected", message, found=text)
     if handler.routing is Routing.SHARED:
         return handler
     base = board.offer.dedicated_base(tenant.tenant_id)
@@ -280,13 +298,15 @@ def _connected(
 
 
 def _check_external(
-    board: Switchboard, tenant: Tenant, handler: Handler, now: datetime
+    board: Switchboard,
+    tenant: Tenant,
+    handler: Handler,
+    field: str,
+    text: str,
+    now: datetime,
 ) -> None:
-    """Send a test message to the queue, if it may be this tenant's at all."""
-    if handler.queue_arn is None:
-        message = f"{Routing.EXTERNAL} routing needs the queue's ARN."
-        raise InvalidInput.of("queue_arn", "missing", message)
-    arn = QueueArn.parse(handler.queue_arn)
+    """Send a test message to a queue, if it may be this tenant's at all."""
+    arn = QueueArn.parse(text, field=field)
     if not board.offer.external:
         raise Conflict(
             "This deployment sends to no queues but its own.", code="not_provisioned"
@@ -299,20 +319,16 @@ def _check_external(
             "Allowed is a queue of the tenant's: in the account of one of its "
             "principals, and none of Hourbell's own."
         )
-        raise InvalidInput.of(
-            "queue_arn", "foreign_queue", message, found=handler.queue_arn
-        )
+        raise InvalidInput.of(field, "foreign_queue", message, found=text)
     if not board.offer.reaches(arn):
         raise Conflict(
             "This deployment is not set up to send to that queue.",
             code="not_provisioned",
         )
     body = _test_message(handler, board.ids.token(), now)
-    refusal = _REFUSALS.get(board.probe.verify(handler.queue_arn, body))
+    refusal = _REFUSALS.get(board.probe.verify(text, body))
     if refusal is not None:
-        raise InvalidInput.of(
-            "queue_arn", "queue_not_writable", refusal, found=handler.queue_arn
-        )
+        raise InvalidInput.of(field, "queue_not_writable", refusal, found=text)
 
 
 def _test_message(handler: Handler, token: str, now: datetime) -> str:

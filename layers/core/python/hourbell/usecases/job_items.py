@@ -23,6 +23,8 @@ from hourbell.usecases.create_schedule import (
 from hourbell.usecases.identify import Caller
 from hourbell.usecases.job_ports import JobItem
 from hourbell.usecases.replan_schedule import foresee_replan, replan_schedule
+from hourbell.usecases.replay_letter import replay_letter
+from hourbell.usecases.workplace import Workplace
 
 _CHANGES: Final[Mapping[Operation, Callable[..., Changed]]] = {
     Operation.PAUSE: change_schedule.pause,
@@ -42,6 +44,7 @@ class Bench:
 
     registry: Registry
     changes: Changes
+    workplace: Workplace
 
 
 def do_item(
@@ -65,6 +68,8 @@ def do_item(
         if isinstance(item, NewSchedule):
             request = replace(item, idempotency_key=job.key_of(index))
             return _create(bench.registry, caller, job, index, request, now)
+        if item.letter is not None:
+            return replay_letter(bench.workplace, job, index, item.letter, now)
         if job.operation is Operation.REPLAN:
             return _replan(bench.changes, caller, job, index, item, now)
         if job.dry_run:
@@ -181,5 +186,9 @@ def _foresee(
 
 def _refused(job: Job, index: int, item: JobItem, refusal: Refusal) -> Result:
     outcome = Outcome.WOULD_REFUSE if job.dry_run else Outcome.REFUSED
-    schedule_id = item.schedule_id if isinstance(item, Target) else None
-    return Result(index, outcome, schedule_id, item.name, refusal)
+    if not isinstance(item, Target):
+        return Result(index, outcome, None, item.name, refusal)
+    name = None if item.letter is None else item.letter.occurrence_id
+    return Result(
+        index, outcome, item.schedule_id, item.name, refusal, occurrence_id=name
+    )

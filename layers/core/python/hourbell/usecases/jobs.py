@@ -15,6 +15,7 @@ from hourbell.domain.job import (
     Creator,
     Job,
     JobState,
+    Letters,
     Operation,
     Outcome,
     Progress,
@@ -57,6 +58,7 @@ class NewJob:
         body_hash: SHA-256 of the request; equal for equal requests.
         items: what to do it to; none when `tags` find them.
         tags: what all schedules have that it is to be done to.
+        letters: of a replay, which dead letters.
     """
 
     operation: Operation
@@ -66,6 +68,14 @@ class NewJob:
     tags: Mapping[str, str] | None = None
     reason: str | None = None
     dry_run: bool = False
+    letters: Letters | None = None
+
+    @property
+    def walk(self) -> Walk | None:
+        """How its items are found; None when they are listed."""
+        if self.letters is not None:
+            return Walk({}, letters=self.letters)
+        return None if self.tags is None else Walk(dict(self.tags))
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +254,7 @@ def _steered(jobs: Jobs, tenant_id: str, job_id: str) -> Job:
 
 
 def _new_job(caller: Caller, request: NewJob, now: datetime) -> Job:
-    tenant_id, tags = caller.tenant.tenant_id, request.tags
+    tenant_id, walk = caller.tenant.tenant_id, request.walk
     return Job(
         job_id=derived_job_id(tenant_id, request.key),
         tenant_id=tenant_id,
@@ -256,8 +266,8 @@ def _new_job(caller: Caller, request: NewJob, now: datetime) -> Job:
         updated_at=now,
         expires_at=now + RETENTION,
         reason=request.reason,
-        progress=Progress(len(request.items) if tags is None else None),
-        walk=None if tags is None else Walk(dict(tags)),
+        progress=Progress(len(request.items) if walk is None else None),
+        walk=walk,
     )
 
 

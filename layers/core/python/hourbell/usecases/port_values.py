@@ -31,7 +31,8 @@ class Change:
 
     The store writes the row's state and the fields that the transition declares,
     under the condition that the stored state is one of the transition's sources, and
-    that the stored fields named by `expects` are as they are in it.
+    that each field named by `expects` is stored with the value that stands beside it;
+    None, or 0 for a count, is that of a field that is not stored.
     """
 
     row: Occurrence

@@ -2,10 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from hourbell.domain.definition import Tracking, Version, VersionRef
+from hourbell.domain.dispatch import letter_of
+from hourbell.domain.errors import Transient
 from hourbell.domain.message import encode
 from hourbell.domain.occurrence import (
     CancelReason,
@@ -23,29 +25,16 @@ from hourbell.domain.policies import (
     expires_at,
 )
 from hourbell.domain.retry import DeadReason
+from hourbell.domain.work import DeadLetter
+from hourbell.usecases.letters import LetterReport, is_untold, send_letters
+from hourbell.usecases.outbox import Outbox
 from hourbell.usecases.port_values import same_wait
-from hourbell.usecases.ports import (
-    Change,
-    Clock,
-    DeliveryQueues,
-    Entry,
-    Schedules,
-    Sent,
-    Timeline,
-    Write,
-)
+from hourbell.usecases.ports import Change, Entry, Sent, Write
 from hourbell.usecases.unsent import canceling, objection_to_sending
 from hourbell.usecases.version_reads import read_versions
+from hourbell.usecases.work_ports import Deed
 
-
-@dataclass(frozen=True, slots=True)
-class Outbox:
-    """What relaying needs."""
-
-    schedules: Schedules
-    timeline: Timeline
-    queues: DeliveryQueues
-    clock: Clock
+__all__ = ["Delivery", "Outbox", "RelayReport", "relay_keys", "relay_rows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +67,7 @@ class RelayReport:
         canceled: records that their version does not own.
         refused: records that the queue refused for good; DEAD with the reason.
         repeated: records that somebody else had settled in the meantime.
+        letters: what became of dead letters, but for what is `unsettled`, `repeated`.
     """
 
     deliveries: tuple[Delivery, ...] = ()
@@ -86,10 +76,22 @@ class RelayReport:
     canceled: int = 0
     refused: int = 0
     repeated: int = 0
+    letters: LetterReport = field(default_factory=LetterReport)
+
+    def and_letters(self, letters: LetterReport) -> "RelayReport":
+        """Return it together with what became of dead letters."""
+        return replace(
+            self,
+            unsettled=self.unsettled + letters.unsettled,
+            repeated=self.repeated + letters.repeated,
+            letters=letters,
+        )
 
 
 def relay_keys(outbox: Outbox, keys: Iterable[RowKey]) -> RelayReport:
     """Relay the records that lie under these keys and are still unacknowledged.
+
+    Of DEAD rows, send the letters that are not noted as sent.
 
     Raises:
         Transient: rows or versions could not be read; nothing was sent.
@@ -97,15 +99,18 @@ def relay_keys(outbox: Outbox, keys: Iterable[RowKey]) -> RelayReport:
     wanted = set(keys)
     found = outbox.timeline.read(wanted)
     rows = [row for row in found.values() if row.state is State.SCHEDULED]
-    report = _relay(outbox, rows)
-    return replace(report, repeated=report.repeated + len(wanted) - len(rows))
+    dead = [row for row in found.values() if is_untold(row)]
+    report = _relay(outbox, rows).and_letters(send_letters(outbox, dead))
+    settled = len(wanted) - len(rows) - len(dead)
+    return replace(report, repeated=report.repeated + settled)
 
 
 def relay_rows(outbox: Outbox, rows: Sequence[Occurrence]) -> RelayReport:
     """Relay outbox records as the stream brought them.
 
     A record that the stream brings late may have been settled since: those are read
-    again first, so that a repeated batch does not send everything twice.
+    again first, so that a repeated batch does not send everything twice. DEAD rows are
+    always read again: they are rare, and their letters hurry less.
 
     Raises:
         Transient: rows or versions could not be read; nothing was sent.
@@ -113,15 +118,19 @@ def relay_rows(outbox: Outbox, rows: Sequence[Occurrence]) -> RelayReport:
     records = {row.key: row for row in rows if row.state is State.SCHEDULED}
     now = outbox.clock.now()
     late = [key for key, row in records.items() if _age(row, now) > SWEEP_MIN_AGE]
+    untold = {row.key for row in rows if is_untold(row)}
+    again = untold.union(late)
+    current = outbox.timeline.read(again) if again else {}
     settled = 0
-    if late:
-        current = outbox.timeline.read(late)
-        for key in late:
-            row = current.get(key)
-            if row is None or row.state is not State.SCHEDULED:
-                del records[key]
-                settled += 1
+    for key in late:
+        row = current.get(key)
+        if row is None or row.state is not State.SCHEDULED:
+            del records[key]
+            settled += 1
+    dead = [row for key, row in current.items() if key in untold and is_untold(row)]
     report = _relay(outbox, list(records.values()))
+    report = report.and_letters(send_letters(outbox, dead))
+    settled += len(untold) - len(dead)
     return replace(report, repeated=report.repeated + settled)
 
 
@@ -153,6 +162,7 @@ def _relay(outbox: Outbox, rows: Sequence[Occurrence]) -> RelayReport:
     reach = now + timedelta(seconds=MAX_DELAY_SECONDS)
     parcels: list[_Parcel] = []
     changes: list[Change] = []
+    refused: list[Occurrence] = []
     unsent: list[RowKey] = []
     deferred = 0
     for row in sorted(rows, key=_turn):
@@ -169,10 +179,12 @@ def _relay(outbox: Outbox, rows: Sequence[Occurrence]) -> RelayReport:
         else:
             parcels.append(_parcel(row, version))
     for batch in _batches(parcels):
-        accepted, retry = _send(outbox, batch)
-        changes += accepted
-        unsent += retry
-    return replace(_settle(outbox, changes, unsent), deferred=deferred)
+        sent = _send(outbox, batch)
+        changes += sent.accepted
+        refused += sent.refused
+        unsent += sent.retry
+    report = replace(_settle(outbox, changes, unsent), deferred=deferred)
+    return _bury(outbox, report, refused)
 
 
 def _turn(row: Occurrence) -> tuple[datetime, datetime]:
@@ -195,9 +207,16 @@ def _batches(parcels: Sequence[_Parcel]) -> Iterator[list[_Parcel]]:
         yield from pack(queued, lambda parcel: parcel.size)
 
 
-def _send(
-    outbox: Outbox, batch: Sequence[_Parcel]
-) -> tuple[list[Change], list[RowKey]]:
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """What a queue said to a batch."""
+
+    accepted: list[Change] = field(default_factory=list)
+    refused: list[Occurrence] = field(default_factory=list)
+    retry: list[RowKey] = field(default_factory=list)
+
+
+def _send(outbox: Outbox, batch: Sequence[_Parcel]) -> _Answered:
     """Send one batch; return the changes to make, and what was not accepted.
 
     The delay is computed right before the call, from the same clock that
@@ -215,17 +234,16 @@ def _send(
     ]
     answers = outbox.queues.send(batch[0].row.queue or "", entries)
     enqueued_at = outbox.clock.now()
-    changes: list[Change] = []
-    retry: list[RowKey] = []
+    told = _Answered()
     for entry, parcel in zip(entries, batch, strict=True):
         answer = answers.get(entry.entry_id, Sent.RETRY)
         if answer is Sent.ACCEPTED:
-            changes.append(_acknowledging(parcel, entry, enqueued_at))
+            told.accepted.append(_acknowledging(parcel, entry, enqueued_at))
         elif answer is Sent.REFUSED:
-            changes.append(_refusing(parcel.row, enqueued_at))
+            told.refused.append(parcel.row)
         else:
-            retry.append(parcel.row.key)
-    return changes, retry
+            told.retry.append(parcel.row.key)
+    return told
 
 
 def _acknowledging(parcel: _Parcel, entry: Entry, enqueued_at: datetime) -> Change:
@@ -245,16 +263,42 @@ def _acknowledging(parcel: _Parcel, entry: Entry, enqueued_at: datetime) -> Chan
     return Change(acknowledged, Transition.ACKNOWLEDGE, same_wait(row))
 
 
-def _refusing(row: Occurrence, now: datetime) -> Change:
-    """Return the change for a record whose message the queue will never take."""
-    dead = replace(
-        row,
-        state=State.DEAD,
-        reason=DeadReason.SEND_REFUSED,
-        finished_at=now,
-        expires_at=expires_at(now),
+def _bury(
+    outbox: Outbox, report: RelayReport, rows: Sequence[Occurrence]
+) -> RelayReport:
+    """End records whose messages the queue will never take, and report it.
+
+    Their letters go by the stream; should that lose them, by a dispatch row.
+    """
+    buried = repeated = 0
+    unsettled: list[RowKey] = []
+    for row in rows:
+        now = outbox.clock.now()
+        dead = replace(
+            row,
+            state=State.DEAD,
+            reason=DeadReason.SEND_REFUSED,
+            finished_at=now,
+            expires_at=expires_at(now),
+        )
+        try:
+            deed = Deed(
+                (Change(dead, Transition.REFUSE, same_wait(row)),),
+                dispatches=(letter_of(dead, outbox.shards.current(), now),),
+                letters=(DeadLetter.of(dead),),
+            )
+            done = outbox.ledger.do(deed) is Write.APPLIED
+        except Transient:
+            unsettled.append(row.key)
+            continue
+        buried += done
+        repeated += not done
+    return replace(
+        report,
+        unsettled=(*report.unsettled, *unsettled),
+        refused=buried,
+        repeated=report.repeated + repeated,
     )
-    return Change(dead, Transition.REFUSE, same_wait(row))
 
 
 def _settle(
@@ -263,8 +307,7 @@ def _settle(
     """Write what became of the records, and report it."""
     deliveries: list[Delivery] = []
     unsettled = list(unsent)
-    counts = {Transition.CANCEL: 0, Transition.REFUSE: 0}
-    repeated = 0
+    canceled = repeated = 0
     for change, answer in zip(changes, outbox.timeline.move(changes), strict=True):
         if answer is Write.UNKNOWN:
             unsettled.append(change.row.key)
@@ -273,12 +316,11 @@ def _settle(
         elif change.transition is Transition.ACKNOWLEDGE:
             deliveries.append(_delivery(change.row))
         else:
-            counts[change.transition] += 1
+            canceled += 1
     return RelayReport(
         deliveries=tuple(deliveries),
         unsettled=tuple(unsettled),
-        canceled=counts[Transition.CANCEL],
-        refused=counts[Transition.REFUSE],
+        canceled=canceled,
         repeated=repeated,
     )
 

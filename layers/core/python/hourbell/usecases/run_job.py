@@ -166,7 +166,11 @@ def _do(
         now = shop.clock.now()
         if results and (now >= limits.deadline or _is_stopped(shop, job)):
             break
-        so_far = replace(job, progress=job.progress.with_results(results))
+        so_far = replace(
+            job,
+            progress=job.progress.with_results(results),
+            walk=job.walk and job.walk.paced(results),
+        )
         index = so_far.progress.done
         try:
             results.append(do_item(shop.bench, caller, so_far, index, item, now))
@@ -235,7 +239,7 @@ def _after(
     progress, walk = job.progress.with_results(results), job.walk
     if walk is not None:
         rest = [each for each in items[len(results) :] if isinstance(each, Target)]
-        walk = replace(walk, rest=tuple(rest))
+        walk = replace(walk.paced(results), rest=tuple(rest))
     return _moved(job, progress, walk, now)
 
 
@@ -273,11 +277,22 @@ def _next_items(shop: Workshop, job: Job) -> tuple[JobItem, ...]:
 
 
 def _walk_on(shop: Workshop, report: JobReport, job: Job, walk: Walk) -> Job | None:
-    """Find the next schedules that are wanted, and write them down before any is done.
+    """Find the next items that are wanted, and write them down before any is done.
 
-    What is canceled is not found a second time, so a page that was not written down
-    could not be told of after a crash.
+    What is canceled, or replayed, is not found a second time, so a page that was not
+    written down could not be told of after a crash.
     """
+    find = _schedules if walk.letters is None else _letters
+    rest, after = find(shop, job, walk)
+    walk = replace(walk, after=after, finished=after is None, rest=rest)
+    moved = _moved(job, job.progress, walk, shop.clock.now())
+    return _save(shop, report, moved, (), before=job)
+
+
+def _schedules(
+    shop: Workshop, job: Job, walk: Walk
+) -> tuple[tuple[Target, ...], str | None]:
+    """Return schedules that are wanted, and what leads to more of them."""
     wanted = Filter(
         # What does not run, a replan leaves as it is.
         state=ScheduleState.ACTIVE if job.operation is Operation.REPLAN else None,
@@ -294,9 +309,25 @@ def _walk_on(shop: Workshop, report: JobReport, job: Job, walk: Walk) -> Job | N
         if walk.tags.items() <= entry.tags.items()
         and entry.state is not ScheduleState.CANCELED
     )
-    walk = replace(walk, after=page.after, finished=page.after is None, rest=rest)
-    moved = _moved(job, job.progress, walk, shop.clock.now())
-    return _save(shop, report, moved, (), before=job)
+    return rest, page.after
+
+
+def _letters(
+    shop: Workshop, job: Job, walk: Walk
+) -> tuple[tuple[Target, ...], str | None]:
+    """Return dead letters that are wanted, and what leads to more of them."""
+    wanted = walk.letters
+    if wanted is None:
+        raise ValueError(f"{job.job_id} replays nothing")
+    page, after = shop.bench.workplace.ledger.letters(
+        job.tenant_id,
+        schedule_id=wanted.schedule_id,
+        after=walk.after,
+        limit=CHUNK,
+        since=wanted.since,
+        until=wanted.until,
+    )
+    return tuple(Target(each.schedule_id, letter=each) for each in page), after
 
 
 def _caller(directory: Directory, job: Job) -> Caller | str:

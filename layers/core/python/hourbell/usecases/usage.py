@@ -36,4 +36,6 @@ def usage(schedules: Schedules, tenant: Tenant) -> tuple[QuotaUse, ...]:
         QuotaUse("min_interval_seconds", quotas.min_interval_seconds, None, "seconds"),
         QuotaUse("catch_up_per_minute", quotas.catch_up_per_minute, None, "runs"),
         QuotaUse("triggers_per_minute", quotas.triggers_per_minute, None, "runs"),
+        QuotaUse("running", quotas.running, None, "runs"),
+        QuotaUse("retries_per_minute", quotas.retries_per_minute, None, "retries"),
     )

@@ -35,8 +35,9 @@ class Deed:
         lane: how a lane shall be; it must be stored with the revision before this one,
             or, at revision 1, not be stored.
         takes: a slot to put where its key is free.
-        frees: a slot to delete if its holder has it; one that is not there, or
-            another's, does not keep the rest from being done.
+        frees: a slot to delete if its holder has it; one that is not, or is another's,
+            does not keep the rest from being done. It may be the one that `takes` puts:
+            then it is freed first.
         letters: dead letters to put, whatever is there.
         forgets: dead letters to delete, whatever is there.
         checks: rows that must be as said; none of those that `changes` names.

@@ -165,7 +165,8 @@ class Told:
     """An occurrence with its attempts.
 
     Attributes:
-        earlier: its attempts before the one that stands on the row, the oldest first.
+        earlier: its attempts that another one follows, or shall follow, the oldest
+            first. The last one stands on the row as well while it is waited for.
     """
 
     row: Occurrence

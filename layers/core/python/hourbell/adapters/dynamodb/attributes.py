@@ -1,6 +1,7 @@
 """PynamoDB attribute types for Hourbell's values."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -9,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from pynamodb.attributes import Attribute
 from pynamodb.constants import BOOLEAN, LIST, MAP, NUMBER, STRING
 
+from hourbell.adapters.letters import sortable_instant
 from hourbell.domain.instants import (
     ceil_second,
     floor_minute,
@@ -16,6 +18,7 @@ from hourbell.domain.instants import (
     parse_instant,
 )
 from hourbell.domain.misfire import Decision
+from hourbell.domain.retry import ErrorClass, Failure, Retry
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MINUTE = timedelta(minutes=1)
@@ -70,8 +73,7 @@ class SortableInstantAttribute(InstantAttribute):
 
     def serialize(self, value: datetime) -> str:
         """Write `2026-03-09T06:30:00.000000Z`."""
-        text = value.astimezone(UTC).isoformat(timespec="microseconds")
-        return text.replace("+00:00", "Z")
+        return sortable_instant(value)
 
 
 class ExpiryAttribute(Attribute[datetime]):
@@ -169,6 +171,56 @@ class DecisionAttribute(Attribute[Decision]):
         if not all(type(each) is int for each in counts) or known["per_minute"] < 1:
             raise ValueError(f"not a decision: {value}")
         return Decision(**known)
+
+
+class FailureAttribute(Attribute[Failure]):
+    """Why an attempt ended badly, as JSON text."""
+
+    attr_type = STRING
+
+    def serialize(self, value: Failure) -> str:
+        """Write a JSON object without what the failure lacks."""
+        members = {
+            name: found
+            for name, found in asdict(value).items()
+            if found not in (None, "")
+        }
+        return json.dumps(members, separators=(",", ":"), ensure_ascii=False)
+
+    def deserialize(self, value: str) -> Failure:
+        """Read what `serialize` wrote; members of a later release are ignored.
+
+        Raises:
+            ValueError, KeyError, TypeError: it is none.
+        """
+        members = json.loads(value)
+        return Failure(
+            error_class=ErrorClass(members["error_class"]),
+            kind=members.get("kind", ""),
+            message=members.get("message", ""),
+            retry_after_seconds=members.get("retry_after_seconds"),
+        )
+
+
+class RetryAttribute(Attribute[Retry]):
+    """A retry policy, as JSON text."""
+
+    attr_type = STRING
+
+    def serialize(self, value: Retry) -> str:
+        """Write a JSON object with all members of the policy."""
+        return json.dumps(asdict(value), separators=(",", ":"))
+
+    def deserialize(self, value: str) -> Retry:
+        """Read what `serialize` wrote; members of a later release are ignored."""
+        return read_retry(json.loads(value))
+
+
+def read_retry(members: Mapping[str, Any]) -> Retry:
+    """Return the policy that has these members; others are ignored."""
+    known = {each.name: members[each.name] for each in fields(Retry)}
+    known["retryable"] = tuple(ErrorClass(each) for each in known["retryable"])
+    return Retry(**known)
 
 
 class WatermarksAttribute(Attribute[dict[int, datetime]]):

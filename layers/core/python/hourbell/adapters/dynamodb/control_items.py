@@ -38,6 +38,8 @@ def tenant_values(tenant: Tenant) -> dict[str, Any]:
         "quota_min_interval_seconds": tenant.quotas.min_interval_seconds,
         "quota_catch_up_per_minute": tenant.quotas.catch_up_per_minute,
         "quota_triggers_per_minute": tenant.quotas.triggers_per_minute,
+        "quota_running": tenant.quotas.running,
+        "quota_retries_per_minute": tenant.quotas.retries_per_minute,
     }
 
 
@@ -61,6 +63,8 @@ def decode_tenant(item: Mapping[str, Any]) -> Tenant:
             values.get("quota_min_interval_seconds", usual.min_interval_seconds),
             values.get("quota_catch_up_per_minute", usual.catch_up_per_minute),
             values.get("quota_triggers_per_minute"),
+            values.get("quota_running"),
+            values.get("quota_retries_per_minute"),
         ),
         weight=values.get("weight", 1),
         revision=values.get("revision", 1),
@@ -98,6 +102,7 @@ def handler_values(handler: Handler) -> dict[str, Any]:
         "routing": handler.routing,
         "state": handler.state,
         "queue_arn": handler.queue_arn,
+        "dead_letter_queue_arn": handler.dead_letter_queue_arn,
         "dispatch_rate": handler.dispatch_rate,
         "description": handler.description or None,
         "revision": handler.revision,
@@ -127,6 +132,7 @@ def decode_handler(item: Mapping[str, Any]) -> Handler:
         dispatch_rate=values.get("dispatch_rate"),
         description=values.get("description", ""),
         revision=values.get("revision", 1),
+        dead_letter_queue_arn=values.get("dead_letter_queue_arn"),
     )
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from hourbell.adapters.dynamodb import layout
+from hourbell.adapters.dynamodb.attributes import read_retry
 from hourbell.adapters.dynamodb.codec import Item, decode, encode
 from hourbell.adapters.dynamodb.models import (
     JobItem,
@@ -13,12 +14,13 @@ from hourbell.adapters.dynamodb.models import (
     JobResultsItem,
     ListedJobItem,
 )
-from hourbell.domain.definition import NewSchedule, Tracking
+from hourbell.domain.definition import NewSchedule, Overlap, Tracking
 from hourbell.domain.errors import Finding
 from hourbell.domain.instants import format_instant, parse_instant
 from hourbell.domain.job import (
     Creator,
     Job,
+    Letters,
     Outcome,
     Progress,
     Refusal,
@@ -28,7 +30,9 @@ from hourbell.domain.job import (
 )
 from hourbell.domain.misfire import Misfire, MisfirePolicy
 from hourbell.domain.replanning import Shift
+from hourbell.domain.retry import USUAL_RETRY
 from hourbell.domain.schedule import Timing
+from hourbell.domain.work import DeadLetter
 from hourbell.usecases import job_ports
 
 
@@ -77,7 +81,9 @@ def changing_values(job: Job) -> dict[str, Any]:
         "tags": None if walk is None else dict(walk.tags),
         "walk_after": None if walk is None else walk.after,
         "walk_finished": None if walk is None else walk.finished,
-        "walk_rest": walk and [[each.schedule_id, each.name] for each in walk.rest],
+        "walk_rest": walk and [_target_members(each) for each in walk.rest],
+        "walk_letters": walk and walk.letters and _letters_members(walk.letters),
+        "walk_next_at": None if walk is None else walk.next_at,
         "step": job.step,
     }
 
@@ -117,7 +123,52 @@ def _walk(values: Mapping[str, Any]) -> Walk | None:
         values["tags"],
         values.get("walk_after"),
         values["walk_finished"],
-        tuple(Target(schedule_id, name) for schedule_id, name in values["walk_rest"]),
+        tuple(_target(*each) for each in values["walk_rest"]),
+        _letters(values.get("walk_letters")),
+        values.get("walk_next_at"),
+    )
+
+
+def _target_members(target: Target) -> list[Any]:
+    members: list[Any] = [target.schedule_id, target.name]
+    letter = target.letter
+    if letter is None:
+        return members
+    died_at, expires_at = map(format_instant, (letter.died_at, letter.expires_at))
+    told = (letter.tenant_id, letter.occurrence_id, letter.attempt, letter.reason)
+    return [*members, [*told, died_at, expires_at]]
+
+
+def _target(
+    schedule_id: str, name: str | None, letter: Sequence[Any] | None = None
+) -> Target:
+    if letter is None:
+        return Target(schedule_id, name)
+    tenant_id, occurrence_id, attempt, reason, *instants = letter
+    died_at, expires_at = (parse_instant(each, field="letter") for each in instants)
+    dead = DeadLetter(tenant_id, occurrence_id, died_at, attempt, reason, expires_at)
+    return Target(schedule_id, name, dead)
+
+
+def _letters_members(letters: Letters) -> list[Any]:
+    since, until = letters.since, format_instant(letters.until)
+    return [
+        letters.schedule_id,
+        since and format_instant(since),
+        until,
+        letters.per_minute,
+    ]
+
+
+def _letters(members: Sequence[Any] | None) -> Letters | None:
+    if members is None:
+        return None
+    schedule_id, since, until, per_minute = members
+    return Letters(
+        schedule_id,
+        since and parse_instant(since, field="since"),
+        parse_instant(until, field="until"),
+        per_minute,
     )
 
 
@@ -191,6 +242,8 @@ def _members(request: NewSchedule) -> dict[str, Any]:
         "misfire": asdict(request.misfire),
         "description": request.description,
         "tags": dict(request.tags),
+        "overlap": request.overlap,
+        "retry": asdict(request.retry),
     }
 
 
@@ -206,6 +259,9 @@ def _new_schedule(members: Mapping[str, Any], payload_json: str) -> NewSchedule:
         misfire=_misfire(members["misfire"]),
         description=members["description"],
         tags=members["tags"],
+        # Jobs of the release before have neither.
+        overlap=Overlap(members.get("overlap", Overlap.ALLOW)),
+        retry=read_retry(members["retry"]) if "retry" in members else USUAL_RETRY,
     )
 
 
@@ -241,6 +297,8 @@ def _result_members(result: Result) -> dict[str, Any]:
         "schedule_id": result.schedule_id,
         "name": result.name,
         "shifts": [_shift_members(each) for each in result.shifts],
+        "occurrence_id": result.occurrence_id,
+        "available_at": result.available_at and format_instant(result.available_at),
         "refusal": refusal
         and {
             "status": refusal.status,
@@ -257,6 +315,7 @@ def _result(members: Mapping[str, Any]) -> Result:
     if refusal is not None:
         findings = tuple(Finding(**each) for each in refusal["findings"])
         refusal = Refusal(**{**refusal, "findings": findings})
+    available_at = members.get("available_at")
     return Result(
         members["index"],
         Outcome(members["outcome"]),
@@ -264,6 +323,8 @@ def _result(members: Mapping[str, Any]) -> Result:
         members["name"],
         refusal,
         tuple(map(_shift, members.get("shifts", ()))),
+        members.get("occurrence_id"),
+        available_at and parse_instant(available_at, field="available_at"),
     )
 
 

@@ -37,6 +37,7 @@ SCHEDULES: Final = Keys.of(DOCUMENT["tables"]["schedules"])
 TIMELINE: Final = Keys.of(DOCUMENT["tables"]["timeline"])
 CONTROL: Final = Keys.of(DOCUMENT["tables"]["control"])
 BY_TENANT: Final = Keys.of(DOCUMENT["tables"]["schedules"]["indexes"]["by_tenant"])
+DEAD_SHARDS: Final[int] = DOCUMENT["tables"]["control"]["items"]["dead"]["shards"]
 BY_TENANT_SHARDS: Final[int] = DOCUMENT["tables"]["schedules"]["indexes"]["by_tenant"][
     "shards"
 ]
@@ -141,6 +142,31 @@ def parking_key(group: int) -> str:
     return f"PARKED#{group}"
 
 
+def attempt_sort(occurrence: str, number: int | str = "") -> str:
+    """Return the sort key of an attempt, or what those of an occurrence begin with."""
+    return f"{occurrence}{ATTEMPTS}{number}"
+
+
+def lane_key(schedule_id: str) -> str:
+    """Return the partition of a schedule's lane."""
+    return f"LANE#{schedule_id}"
+
+
+def running_key(tenant_id: str) -> str:
+    """Return the partition of the places in which a tenant's occurrences run."""
+    return f"RUNNING#{tenant_id}"
+
+
+def running_sort(number: int) -> str:
+    """Return the sort key of such a place."""
+    return f"{RUNNING}{number:04d}"
+
+
+def dead_key(tenant_id: str, shard: int) -> str:
+    """Return the partition of a list shard of a tenant's dead letters."""
+    return f"DEAD#{tenant_id}#{shard:02d}"
+
+
 DEFINITION_SORT: Final = "DEF"
 VERSIONS: Final = "V#"
 NAME_SORT: Final = "NAME"
@@ -155,6 +181,9 @@ EPOCHS_KEY: Final = "SHARDS"
 EPOCHS_SORT: Final = "EPOCHS"
 LOAD_SORT: Final = "LOAD"
 RATE_SORT: Final = "RATE"
+ATTEMPTS: Final = "#A"
+LANE_SORT: Final = "LANE"
+RUNNING: Final = "SLOT#"
 JOB_SORT: Final = "JOB"
 JOB_RESULTS: Final = "RESULTS#"
 DISPATCH: Final = "dispatch"

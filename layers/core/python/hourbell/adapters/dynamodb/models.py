@@ -13,9 +13,11 @@ from hourbell.adapters.dynamodb.attributes import (
     DecisionAttribute,
     EnumAttribute,
     ExpiryAttribute,
+    FailureAttribute,
     FlagAttribute,
     InstantAttribute,
     IntegerAttribute,
+    RetryAttribute,
     SortableInstantAttribute,
     TextMapAttribute,
     TextsAttribute,
@@ -24,6 +26,7 @@ from hourbell.adapters.dynamodb.attributes import (
 from hourbell.adapters.dynamodb.layout import BY_TENANT, CONTROL, SCHEDULES, TIMELINE
 from hourbell.domain.definition import (
     HandlerState,
+    Overlap,
     Routing,
     ScheduleState,
     TenantState,
@@ -35,6 +38,7 @@ from hourbell.domain.job import JobState, Operation
 from hourbell.domain.misfire import MisfirePolicy
 from hourbell.domain.occurrence import Lane, State
 from hourbell.domain.parking import ParkReason
+from hourbell.domain.work import AttemptResult
 
 
 class _Defined(Model):
@@ -54,6 +58,8 @@ class _Defined(Model):
     misfire = EnumAttribute(MisfirePolicy, null=True)
     catch_up_limit = IntegerAttribute(null=True)
     max_lateness_seconds = IntegerAttribute(null=True)
+    overlap = EnumAttribute(Overlap, null=True)
+    retry = RetryAttribute(null=True)
     created_at = InstantAttribute()
 
 
@@ -148,6 +154,19 @@ class OccurrenceItem(Model):
     expires_at = ExpiryAttribute(null=True)
     backfilled_at = InstantAttribute(null=True)
     decision = DecisionAttribute(null=True)
+    attempt = IntegerAttribute(null=True)
+    attempts_before = IntegerAttribute(null=True)
+    lease_token = UnicodeAttribute(null=True)
+    lease_expires_at = InstantAttribute(null=True)
+    worker = UnicodeAttribute(null=True)
+    started_at = InstantAttribute(null=True)
+    begun_at = InstantAttribute(null=True)
+    slot = IntegerAttribute(null=True)
+    waits = IntegerAttribute(null=True)
+    failure = FailureAttribute(null=True)
+    cancel_requested_at = InstantAttribute(null=True)
+    replayed_at = InstantAttribute(null=True)
+    told_at = InstantAttribute(null=True)
 
 
 class DispatchItem(Model):
@@ -161,6 +180,21 @@ class DispatchItem(Model):
     tenant_id = UnicodeAttribute()
     written_at = InstantAttribute()
     expires_at = ExpiryAttribute(null=True)
+
+
+class AttemptItem(Model):
+    """An attempt without success; its occurrence and number stand in its key."""
+
+    bucket_shard = UnicodeAttribute(hash_key=True, attr_name=TIMELINE.partition)
+    row_key = UnicodeAttribute(range_key=True, attr_name=TIMELINE.sort)
+    schema = IntegerAttribute()
+    lease_token = UnicodeAttribute()
+    worker = UnicodeAttribute()
+    started_at = InstantAttribute()
+    finished_at = InstantAttribute()
+    result = EnumAttribute(AttemptResult)
+    failure = FailureAttribute(null=True)
+    expires_at = ExpiryAttribute()
 
 
 class _Control(Model):
@@ -185,6 +219,8 @@ class TenantItem(_Control):
     quota_min_interval_seconds = IntegerAttribute(null=True)
     quota_catch_up_per_minute = IntegerAttribute(null=True)
     quota_triggers_per_minute = IntegerAttribute(null=True)
+    quota_running = IntegerAttribute(null=True)
+    quota_retries_per_minute = IntegerAttribute(null=True)
 
 
 class HandlerItem(_Control):
@@ -195,6 +231,7 @@ class HandlerItem(_Control):
     routing = EnumAttribute(Routing)
     state = EnumAttribute(HandlerState, null=True)
     queue_arn = UnicodeAttribute(null=True)
+    dead_letter_queue_arn = UnicodeAttribute(null=True)
     dispatch_rate = IntegerAttribute(null=True)
     description = UnicodeAttribute(null=True)
     revision = IntegerAttribute(null=True)
@@ -303,6 +340,8 @@ class JobItem(_Control):
     walk_after = UnicodeAttribute(null=True)
     walk_finished = FlagAttribute(null=True)
     walk_rest: JSONAttribute = JSONAttribute(null=True)
+    walk_letters: JSONAttribute = JSONAttribute(null=True)
+    walk_next_at = InstantAttribute(null=True)
     step = IntegerAttribute()
     expires_at = ExpiryAttribute()
 
@@ -327,6 +366,27 @@ class ListedJobItem(_Control):
     """A job's place in the list of its tenant's."""
 
     job_id = UnicodeAttribute()
+    expires_at = ExpiryAttribute()
+
+
+class LaneItem(_Control):
+    """Who of a schedule runs, and who waits."""
+
+    holder = UnicodeAttribute(null=True)
+    waiting = UnicodeAttribute(null=True)
+    revision = IntegerAttribute()
+
+
+class RunningItem(_Control):
+    """Who has one of the places of a tenant that may run so many at a time."""
+
+    holder = UnicodeAttribute()
+
+
+class DeadItem(_Control):
+    """That an occurrence is DEAD; which one, and when it died, stand in its key."""
+
+    reason = UnicodeAttribute()
     expires_at = ExpiryAttribute()
 
 

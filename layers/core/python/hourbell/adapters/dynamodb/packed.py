@@ -15,6 +15,7 @@ from hourbell.adapters.chunks import chunks
 from hourbell.adapters.dynamodb.codec import Item, fields_of
 from hourbell.adapters.dynamodb.layout import DISPATCH, TIMELINE
 from hourbell.adapters.dynamodb.models import DispatchItem, OccurrenceItem
+from hourbell.adapters.dynamodb.moves import stored
 from hourbell.adapters.dynamodb.row_items import encode_dispatch, encode_occurrence
 from hourbell.adapters.sdk_errors import (
     REFUSED_FOR_NOW,
@@ -197,13 +198,20 @@ def insertion(table: str, item: Item) -> Statement:
 
 
 def transition(table: str, change: Change) -> Statement:
-    """Return the statement that makes a transition if the state allows it."""
-    fields = fields_of(OccurrenceItem)
-    move = TRANSITIONS[change.transition]
-    written = [fields[name].typed(getattr(change.row, name)) for name in move.writes]
-    key = change.row.key
-    text = _update_text(table, change.transition)
-    return Statement(text, [*written, {"S": key.partition}, {"S": key.sort}])
+    """Return the statement that makes a transition if the row allows it."""
+    fields, row = fields_of(OccurrenceItem), change.row
+    writes = TRANSITIONS[change.transition].writes
+    written = [fields[name].typed(stored(getattr(row, name))) for name in writes]
+    # A value is in the parameters, that there is none in the text.
+    expected = [(name, stored(value)) for name, value in change.expects]
+    forms = tuple((name, value is not None) for name, value in expected)
+    compared = [
+        fields[name].typed(value) for name, value in expected if value is not None
+    ]
+    return Statement(
+        _update_text(table, change.transition, forms),
+        [*written, {"S": row.key.partition}, {"S": row.key.sort}, *compared],
+    )
 
 
 def settlement(table: str, dispatch: Dispatch) -> Statement:
@@ -234,7 +242,9 @@ def _insert_text(table: str, names: tuple[str, ...]) -> str:
 
 
 @cache
-def _update_text(table: str, transition_name: Transition) -> str:
+def _update_text(
+    table: str, transition_name: Transition, expected: tuple[tuple[str, bool], ...]
+) -> str:
     fields = fields_of(OccurrenceItem)
     move = TRANSITIONS[transition_name]
     state = fields["state"].wire
@@ -242,8 +252,17 @@ def _update_text(table: str, transition_name: Transition) -> str:
     targets += [f'"{fields[name].wire}" = ?' for name in move.writes]
     sources = ", ".join(f"'{source.value}'" for source in sorted(move.sources))
     keys = f'"{TIMELINE.partition}" = ? AND "{TIMELINE.sort}" = ?'
-    parts = ["UPDATE", f'"{table}"', "SET", ", ".join(targets), "WHERE", keys]
-    return _checked(" ".join([*parts, "AND", f'"{state}" IN [{sources}]']))
+    conditions = [keys, f'"{state}" IN [{sources}]']
+    # An absent attribute and a NULL have no type of a value's.
+    conditions += [
+        f'"{field.wire}" = ?'
+        if has_value
+        else f"NOT attribute_type(\"{field.wire}\", '{field.type}')"
+        for name, has_value in expected
+        for field in [fields[name]]
+    ]
+    parts = ["UPDATE", f'"{table}"', "SET", ", ".join(targets)]
+    return _checked(" ".join([*parts, "WHERE", " AND ".join(conditions)]))
 
 
 def _checked(text: str) -> str:

@@ -12,6 +12,7 @@ from hourbell.adapters.dynamodb.models import DispatchItem, OccurrenceItem
 from hourbell.adapters.dynamodb.row_items import (
     decode_row_key,
     encode_occurrence,
+    is_attempt,
     is_dispatch,
     row_item_key,
 )
@@ -150,8 +151,9 @@ def _told(item: Mapping[str, Any]) -> Misplaced:
     wire = fields_of(OccurrenceItem)["state"].wire
     state = item.get(wire, {}).get("S")
     is_leaving = not is_dispatch(item) and state == State.SCHEDULED
-    # Without a state it is anybody's guess, and somebody may have to act on it.
-    is_open = state is None or state in _OPEN
+    # Without a state it is anybody's guess, and somebody may have to act on it; but
+    # an attempt, which has none, is over.
+    is_open = not is_attempt(item) and (state is None or state in _OPEN)
     return Misplaced(decode_row_key(item), is_open, is_leaving, item)
 
 

@@ -1,5 +1,6 @@
 """Items of the timeline."""
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -13,7 +14,17 @@ from hourbell.domain.instants import parse_compact
 from hourbell.domain.occurrence import Occurrence, RowKey, State
 
 # Kinds of dispatch rows that point at an occurrence.
-_POINTING = frozenset({DispatchKind.RELEASE, DispatchKind.FOLLOW})
+_POINTING = frozenset(
+    {
+        DispatchKind.RELEASE,
+        DispatchKind.FOLLOW,
+        DispatchKind.WATCH,
+        DispatchKind.LETTER,
+    }
+)
+
+_NUMBER = re.compile(r"n(?:0|[1-9][0-9]*)", re.ASCII)
+_ATTEMPT = re.compile(rf"{layout.ATTEMPTS}[0-9]+\Z", re.ASCII)
 
 _OCCURRENCE_PLAIN = (
     "state",
@@ -32,7 +43,20 @@ _OCCURRENCE_PLAIN = (
     "expires_at",
     "backfilled_at",
     "decision",
+    "lease_token",
+    "lease_expires_at",
+    "worker",
+    "started_at",
+    "begun_at",
+    "slot",
+    "failure",
+    "cancel_requested_at",
+    "replayed_at",
+    "told_at",
 )
+
+# Absent for 0.
+_OCCURRENCE_COUNTS = ("sends", "attempt", "attempts_before", "waits")
 
 
 def encode_occurrence(row: Occurrence) -> Item:
@@ -46,7 +70,7 @@ def encode_occurrence(row: Occurrence) -> Item:
             "row_key": key.sort,
             "schema": layout.SCHEMA,
             **values,
-            "sends": row.sends or None,
+            **{name: getattr(row, name) or None for name in _OCCURRENCE_COUNTS},
             "misfire": row.misfire or None,
         },
     )
@@ -90,6 +114,12 @@ def _run_of(parts: Sequence[str]) -> str | None:
     return part[1:]
 
 
+def is_attempt(item: Mapping[str, Any]) -> bool:
+    """Whether an item of the timeline is an attempt: its key says so."""
+    sort = str(item[layout.TIMELINE.sort]["S"])
+    return _ATTEMPT.search(sort) is not None
+
+
 def is_dispatch(item: Mapping[str, Any]) -> bool:
     """Whether an item of the timeline is a dispatch row."""
     kind = fields_of(DispatchItem)["kind"]
@@ -120,7 +150,7 @@ def decode_dispatch(item: Mapping[str, Any]) -> Dispatch:
     try:
         values = decode(DispatchItem, item)
         instant, schedule_id, version, kind, *target = sort.split("#")
-        scheduled_for, run = _target_of(DispatchKind(kind), target)
+        scheduled_for, run, number = _target_of(DispatchKind(kind), target)
         return Dispatch(
             kind=DispatchKind(kind),
             schedule_id=schedule_id,
@@ -133,6 +163,7 @@ def decode_dispatch(item: Mapping[str, Any]) -> Dispatch:
             expires_at=values.get("expires_at"),
             scheduled_for=scheduled_for,
             run=run,
+            number=number,
         )
     except (ValueError, KeyError, TypeError, InvalidInput) as error:
         raise _unreadable(partition, sort) from error
@@ -140,12 +171,18 @@ def decode_dispatch(item: Mapping[str, Any]) -> Dispatch:
 
 def _target_of(
     kind: DispatchKind, parts: Sequence[str]
-) -> tuple[datetime | None, str | None]:
-    """Return the time and the run of the occurrence that a dispatch row points at."""
+) -> tuple[datetime | None, str | None, int | None]:
+    """Return time and run of the occurrence that a dispatch row points at, and number.
+
+    In the key they are `<time>`, `r<run>` and `n<number>`; the last two may be missing.
+    """
     if not parts and kind not in _POINTING:
-        return None, None
-    instant, *run = parts
-    return parse_compact(instant), _run_of(run)
+        return None, None, None
+    instant, *rest = parts
+    number = None
+    if rest and _NUMBER.fullmatch(rest[-1]):
+        number = int(rest.pop()[1:])
+    return parse_compact(instant), _run_of(rest), number
 
 
 def row_item_key(key: RowKey) -> Item:

@@ -21,12 +21,14 @@ from hourbell.adapters.dynamodb.models import (
 from hourbell.adapters.listing import listing_key
 from hourbell.domain.definition import (
     Definition,
+    Overlap,
     Schedule,
     ScheduleState,
     Version,
     VersionRef,
 )
 from hourbell.domain.misfire import USUAL_MISFIRE, Misfire
+from hourbell.domain.retry import USUAL_RETRY
 from hourbell.domain.schedule import Timing
 from hourbell.domain.shards import stable_hash
 from hourbell.usecases.ports import Backfill, ListEntry, Run
@@ -283,6 +285,8 @@ def _definition_values(definition: Definition) -> dict[str, Any]:
         "tracking": definition.tracking,
         "flexible_window_seconds": definition.flexible_window_seconds or None,
         **_misfire_values(definition.misfire),
+        "overlap": None if definition.overlap is Overlap.ALLOW else definition.overlap,
+        "retry": None if definition.retry == USUAL_RETRY else definition.retry,
     }
 
 
@@ -308,4 +312,6 @@ def _definition_of(values: Values) -> Definition:
             values.get("catch_up_limit"),
             values.get("max_lateness_seconds"),
         ),
+        overlap=values.get("overlap", Overlap.ALLOW),
+        retry=values.get("retry", USUAL_RETRY),
     )

@@ -4,7 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hourbell.adapters.dynamodb.row_items import decode_occurrence, decode_row_key
+from hourbell.adapters.dynamodb.row_items import (
+    decode_occurrence,
+    decode_row_key,
+    is_attempt,
+)
 from hourbell.domain.errors import HourbellError
 from hourbell.domain.occurrence import Occurrence, RowKey
 
@@ -53,6 +57,8 @@ def read_stream(records: Sequence[StreamRecord]) -> StreamBatch:
         except (HourbellError, KeyError, ValueError) as error:
             place = {"keys": change.get("Keys")}
             batch.faults.append(Fault("not a row of the timeline", error, place))
+            continue
+        if is_attempt(change["Keys"]):
             continue
         batch.sequences.setdefault(key, sequence_of(record))
         try:

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hourbell.adapters.dynamodb.client import Database
-from hourbell.adapters.dynamodb.expressions import assignments
 from hourbell.adapters.dynamodb.layout import TIMELINE
-from hourbell.adapters.dynamodb.models import OccurrenceItem
+from hourbell.adapters.dynamodb.moves import update_of
 from hourbell.adapters.dynamodb.packed import PackedWriter, RowWriter
 from hourbell.adapters.dynamodb.reading import batch_get
 from hourbell.adapters.dynamodb.row_items import (
@@ -15,19 +14,15 @@ from hourbell.adapters.dynamodb.row_items import (
     decode_occurrence,
     decode_row_key,
     encode_dispatch,
+    is_attempt,
     is_dispatch,
     row_item_key,
 )
-from hourbell.adapters.dynamodb.transactions import Put, Update, write_together
+from hourbell.adapters.dynamodb.transactions import Put, write_together
 from hourbell.adapters.sdk_errors import translation
 from hourbell.domain.dispatch import Dispatch
 from hourbell.domain.errors import Permanent
-from hourbell.domain.occurrence import (
-    TRANSITIONS,
-    Occurrence,
-    RowKey,
-    partition_of,
-)
+from hourbell.domain.occurrence import Occurrence, RowKey, partition_of
 from hourbell.usecases.ports import Change, Page, Write
 
 log = logging.getLogger(__name__)
@@ -133,16 +128,9 @@ class DynamoTimeline:
 
     def reopen(self, change: Change, release: Dispatch) -> Write:
         """Make a transition and put the dispatch row, in one transaction."""
-        move, row = TRANSITIONS[change.transition], change.row
-        written = {name: getattr(row, name) for name in move.writes}
         return write_together(
             self._database,
-            Update(
-                self._table,
-                row_item_key(row.key),
-                OccurrenceItem.state.is_in(*move.sources),
-                assignments(OccurrenceItem, {"state": move.target, **written}),
-            ),
+            update_of(self._table, change),
             Put(self._table, TIMELINE, encode_dispatch(release)),
         )
 
@@ -155,6 +143,8 @@ def _sorted(
     dispatches: list[Dispatch] = []
     unreadable: list[RowKey] = []
     for item in items:
+        if is_attempt(item):
+            continue
         try:
             if is_dispatch(item):
                 dispatches.append(decode_dispatch(item))

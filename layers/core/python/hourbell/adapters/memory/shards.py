@@ -8,6 +8,7 @@ from hourbell.adapters.memory.store import MemoryStore
 from hourbell.domain.dispatch import Dispatch
 from hourbell.domain.occurrence import Occurrence, RowKey, State
 from hourbell.domain.shards import ShardMap, stable_hash
+from hourbell.domain.work import Attempt
 from hourbell.usecases.ports import Write
 from hourbell.usecases.shard_ports import Epochs, Misplaced, MoveOrder
 
@@ -70,7 +71,11 @@ class MemoryRelocation:
         """Walk through a part of the timeline."""
         found = sorted(
             (f"{partition}/{sort}", row)
-            for rows in (self._store.rows, self._store.dispatches)
+            for rows in (
+                self._store.rows,
+                self._store.dispatches,
+                self._store.attempts,
+            )
             for partition, each in rows.items()
             if stable_hash(partition) % segments == segment
             for sort, row in each.items()
@@ -94,6 +99,8 @@ class MemoryRelocation:
         return Write.APPLIED
 
     def _relocate(self, row: Misplaced, shard: int) -> Write:
+        if isinstance(row.token, Attempt):
+            return self._relocate_attempt(row.token, shard)
         key, store = row.key, self._store
         stored = store.row(key) or store.dispatch(key)
         place = replace(key, shard=shard)
@@ -114,7 +121,18 @@ class MemoryRelocation:
             store.put_dispatch(replace(stored, shard=shard))
         return Write.APPLIED
 
+    def _relocate_attempt(self, attempt: Attempt, shard: int) -> Write:
+        moved = replace(attempt, key=replace(attempt.key, shard=shard))
+        if self._store.attempt(attempt) != attempt or self._store.attempt(moved):
+            return Write.LOST
+        del self._store.attempts[attempt.key.partition][attempt.sort]
+        self._store.put_attempt(moved)
+        return Write.APPLIED
 
-def _told(row: Occurrence | Dispatch) -> Misplaced:
+
+def _told(row: Occurrence | Dispatch | Attempt) -> Misplaced:
+    if isinstance(row, Attempt):
+        key = replace(row.key, sort=row.sort)
+        return Misplaced(key, is_open=False, is_leaving=False, token=row)
     is_leaving = isinstance(row, Occurrence) and row.state is State.SCHEDULED
     return Misplaced(row.key, row.is_open, is_leaving, row)

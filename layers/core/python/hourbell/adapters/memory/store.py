@@ -33,10 +33,10 @@ class MemoryStore:
         taken: (name of a rate, minute) -> by slot, how many places are taken.
         jobs: by job_id, and likewise their items and results.
         epochs: the list of shard counts, once it is stored.
-        attempts: by the key of the occurrence, and by number.
+        attempts: as the rows, by their own sort keys.
         lanes: by schedule_id.
-        slots: (tenant_id, number) -> who takes it.
-        letters: (died_at, occurrence_id, attempt) -> dead letter.
+        slots: (tenant_id, number) -> who runs there.
+        letters: (tenant_id, key) -> dead letter.
         loads: UTC minute -> how many occurrences were counted on it.
         stream: the new image of every write of an occurrence, oldest first.
     """
@@ -60,11 +60,11 @@ class MemoryStore:
     job_items: dict[str, tuple[JobItem, ...]] = field(default_factory=dict)
     job_results: dict[str, list[Result]] = field(default_factory=dict)
     epochs: Epochs | None = None
-    attempts: dict[RowKey, dict[int, Attempt]] = field(default_factory=dict)
+    loads: Counter[datetime] = field(default_factory=Counter)
+    attempts: dict[str, dict[str, Attempt]] = field(default_factory=dict)
     lanes: dict[str, OverlapLane] = field(default_factory=dict)
     slots: dict[tuple[str, int], Slot] = field(default_factory=dict)
-    letters: dict[tuple[str, str, int], DeadLetter] = field(default_factory=dict)
-    loads: Counter[datetime] = field(default_factory=Counter)
+    letters: dict[tuple[str, str], DeadLetter] = field(default_factory=dict)
 
     def row(self, key: RowKey) -> Occurrence | None:
         """Return the row under a key, if there is one."""
@@ -88,6 +88,15 @@ class MemoryStore:
         """Write a dispatch row whatever is there; the stream's filter drops it."""
         key = row.key
         self.dispatches.setdefault(key.partition, {})[key.sort] = row
+
+    def attempt(self, attempt: Attempt) -> Attempt | None:
+        """Return what lies under the key of an attempt."""
+        return self.attempts.get(attempt.key.partition, {}).get(attempt.sort)
+
+    def put_attempt(self, attempt: Attempt) -> None:
+        """Write an attempt whatever is there; the stream's filter drops it."""
+        attempts = self.attempts.setdefault(attempt.key.partition, {})
+        attempts[attempt.sort] = attempt
 
     def all_dispatches(self) -> list[Dispatch]:
         """Return every dispatch row, by bucket, shard and sort key."""

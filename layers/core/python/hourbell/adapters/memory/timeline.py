@@ -3,14 +3,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from hourbell.adapters.memory.moves import is_allowed, make
 from hourbell.adapters.memory.store import MemoryStore
 from hourbell.domain.dispatch import Dispatch, DispatchState
-from hourbell.domain.occurrence import (
-    TRANSITIONS,
-    Occurrence,
-    RowKey,
-    partition_of,
-)
+from hourbell.domain.occurrence import Occurrence, RowKey, partition_of
 from hourbell.usecases.ports import Change, Page, Write
 
 
@@ -121,25 +117,8 @@ class MemoryTimeline:
     def _apply(self, change: Change) -> Write:
         if not is_allowed(self._store, change):
             return Write.LOST
-        write_change(self._store, change)
+        make(self._store, change)
         return Write.APPLIED
-
-
-def is_allowed(store: MemoryStore, change: Change) -> bool:
-    """Whether the stored row is in a source state, and as the change expects."""
-    stored = store.row(change.row.key)
-    if stored is None or stored.state not in TRANSITIONS[change.transition].sources:
-        return False
-    return all(getattr(stored, name) == value for name, value in change.expects)
-
-
-def write_change(store: MemoryStore, change: Change) -> None:
-    """Write what a transition declares to the stored row."""
-    stored, move = store.row(change.row.key), TRANSITIONS[change.transition]
-    if stored is None:
-        raise ValueError(f"there is no row {change.row.key}")
-    written = {name: getattr(change.row, name) for name in move.writes}
-    store.put_row(replace(stored, state=move.target, **written))
 
 
 def _reject_repeats(keys: list[RowKey]) -> None:

@@ -1,0 +1,314 @@
+// A consumer of Hourbell's messages: receive, claim, work with heartbeats, complete or
+// fail, delete. docs/consumers.md explains each step.
+
+import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { Sha256 } from "@aws-crypto/sha256-js";
+import {
+  ChangeMessageVisibilityBatchCommand,
+  DeleteMessageBatchCommand,
+  ReceiveMessageCommand,
+  SQSClient,
+} from "@aws-sdk/client-sqs";
+import { defaultProvider } from "@aws-sdk/credential-provider-node";
+import { HttpRequest } from "@smithy/protocol-http";
+import { SignatureV4 } from "@smithy/signature-v4";
+
+const DUE = "com.hourbell.occurrence.due.v1";
+const TEST = "com.hourbell.handler.test.v1";
+const TIMEOUT_MS = 15_000;
+const CLAIM_TRIES = 4;
+
+/** No further attempt would succeed. */
+export class Permanent extends Error {}
+
+/** The target asks for patience, for `retryAfterSeconds` if it says so. */
+export class Throttled extends Error {
+  constructor(message, retryAfterSeconds) {
+    super(message);
+    this.retryAfterSeconds = retryAfterSeconds;
+  }
+}
+
+/** The API did not answer, or asked to be called again. */
+class NoAnswer extends Error {}
+
+const now = () => performance.now() / 1000;
+
+/** Wait after so many failures: exponential, with full jitter. */
+const backOff = (failures, cap = 5) =>
+  sleep(1000 * Math.random() * Math.min(cap, 0.2 * 2 ** Math.min(failures, 20)));
+
+/** The worker routes. */
+class Api {
+  constructor({ url, region, service }) {
+    this.url = url.replace(/\/$/, "");
+    const credentials = defaultProvider();
+    this.signer = new SignatureV4({ credentials, region, service, sha256: Sha256 });
+  }
+
+  /** Send one request, once; return its results, one for each item. */
+  async post(route, document) {
+    const url = new URL(`${this.url}/v1/occurrences/${route}`);
+    const body = JSON.stringify(document);
+    const { headers } = await this.signer.sign(
+      new HttpRequest({
+        method: "POST",
+        protocol: url.protocol,
+        hostname: url.hostname,
+        path: url.pathname,
+        headers: { host: url.host, "content-type": "application/json" },
+        body,
+      }),
+    );
+    let response, text;
+    try {
+      const signal = AbortSignal.timeout(TIMEOUT_MS);
+      response = await fetch(url, { method: "POST", headers, body, signal });
+      text = await response.text();
+    } catch (error) {
+      throw new NoAnswer(`${route}: ${error.message}`);
+    }
+    if (response.ok) {
+      return JSON.parse(text).results;
+    }
+    const { status } = response;
+    const isTransient = status >= 500 || [408, 425, 429].includes(status);
+    throw new (isTransient ? NoAnswer : Error)(`${route}: HTTP ${status} ${text}`);
+  }
+}
+
+/** Receives batches of up to ten messages, and works on each batch at once. */
+export class Consumer {
+  #stopping = new AbortController();
+
+  constructor({ queueUrl, apiUrl, region, service = "execute-api", leaseSeconds = 60 }) {
+    this.queueUrl = queueUrl;
+    this.leaseSeconds = leaseSeconds;
+    this.worker = `${hostname()}:${process.pid}`.slice(0, 128);
+    this.sqs = new SQSClient({ region });
+    this.api = new Api({ url: apiUrl, region, service });
+    this.handlers = new Map();
+  }
+
+  /** Let `work(message, context)` do what the handler of this name is to do. */
+  handler(name, work) {
+    this.handlers.set(name, work);
+  }
+
+  /** Receive no more; what runs goes on to its end. */
+  stop() {
+    this.#stopping.abort();
+  }
+
+  /** Work until stopped. */
+  async run() {
+    let failures = 0;
+    while (!this.#stopping.signal.aborted) {
+      try {
+        await this.#work(await this.#receive());
+        failures = 0;
+      } catch (error) {
+        if (this.#stopping.signal.aborted) break;
+        console.error(error.message);
+        failures += 1;
+        // Each receive of a message counts towards the queue's dead-letter queue: while
+        // nothing can be claimed, few are made.
+        await sleep(1000);
+        await backOff(failures, 60);
+      }
+    }
+  }
+
+  async #receive() {
+    const answer = await this.sqs.send(
+      new ReceiveMessageCommand({
+        QueueUrl: this.queueUrl,
+        MaxNumberOfMessages: 10,
+        WaitTimeSeconds: 20,
+      }),
+      { abortSignal: this.#stopping.signal },
+    );
+    return answer.Messages ?? [];
+  }
+
+  async #work(messages) {
+    const works = await this.#read(messages);
+    const tracked = works.filter((work) => work.isTracked);
+    const claimed = tracked.length ? await this.#claim(tracked) : [];
+    const running = [...claimed, ...works.filter((work) => !work.isTracked)];
+    const beats = setInterval(() => this.#beat(running), (1000 * this.leaseSeconds) / 3);
+    try {
+      await Promise.all(running.map((work) => this.#perform(work)));
+    } finally {
+      clearInterval(beats);
+    }
+  }
+
+  /** Group the copies of a message; leave what is not understood, or not handled. */
+  async #read(messages) {
+    const works = new Map();
+    const tests = [];
+    for (const { Body, ReceiptHandle } of messages) {
+      let event;
+      try {
+        event = JSON.parse(Body);
+      } catch {
+        event = {};
+      }
+      if (event?.type === TEST) {
+        tests.push(ReceiptHandle);
+      } else if (event?.type !== DUE || !this.handlers.has(event.data.handler)) {
+        console.error(`left: ${Body.slice(0, 200)}`);
+      } else if (works.has(event.id)) {
+        works.get(event.id).receipts.push(ReceiptHandle);
+      } else {
+        works.set(event.id, {
+          event,
+          isTracked: event.data.tracking !== "UNTRACKED",
+          token: randomBytes(24).toString("base64url"),
+          receipts: [ReceiptHandle],
+          context: { cancelRequested: false, leaseLost: false, attempt: null },
+        });
+      }
+    }
+    await this.#delete(tests);
+    return [...works.values()];
+  }
+
+  /** Claim in one call; return what is to be run. */
+  async #claim(works) {
+    const since = now();
+    const document = {
+      worker: this.worker,
+      lease_seconds: this.leaseSeconds,
+      items: works.map(named),
+    };
+    const results = await this.#claimPatiently(document);
+    const running = [];
+    const done = [];
+    for (const [place, { answer, reason, attempt }] of results.entries()) {
+      const work = works[place];
+      if (answer === "RUN") {
+        work.leaseEnds = since + this.leaseSeconds;
+        work.context.attempt = attempt;
+        running.push(work);
+      } else if (["SKIP", "BUSY", "WAIT"].includes(answer)) {
+        done.push(...work.receipts);
+      } else {
+        console.error(`${work.event.id}: ${answer} ${reason}, left in the queue`);
+      }
+    }
+    await this.#delete(done);
+    return running;
+  }
+
+  /** With the same tokens a repeated claim is the same claim. */
+  async #claimPatiently(document) {
+    for (let failures = 1; ; failures += 1) {
+      try {
+        return await this.api.post("claim", document);
+      } catch (error) {
+        if (!(error instanceof NoAnswer) || failures === CLAIM_TRIES) throw error;
+        await backOff(failures);
+      }
+    }
+  }
+
+  async #perform(work) {
+    let failure = null;
+    try {
+      await this.handlers.get(work.event.data.handler)(work.event, work.context);
+    } catch (error) {
+      console.error(`${work.event.id}: ${error.message}`);
+      failure = failureOf(error);
+    }
+    work.isOver = true;
+    const isDone = work.isTracked ? await this.#tell(work, failure) : !failure;
+    if (isDone) await this.#delete(work.receipts);
+  }
+
+  /** Complete or fail until there is an answer, for as long as the lease lives. */
+  async #tell(work, failure) {
+    if (work.context.leaseLost) return true;
+    const item = failure ? { ...named(work), error: failure } : named(work);
+    for (let failures = 1; ; failures += 1) {
+      try {
+        const [{ status }] = await this.api.post(failure ? "fail" : "complete", {
+          items: [item],
+        });
+        // 404 and 409: another attempt has it, or it is over.
+        if (status < 500) return true;
+      } catch (error) {
+        console.error(error.message);
+        if (!(error instanceof NoAnswer)) return false;
+      }
+      if (now() >= work.leaseEnds) return false;
+      await backOff(failures);
+    }
+  }
+
+  /** Extend the leases of what runs, and hide its messages for as long. */
+  async #beat(running) {
+    const works = running.filter((work) => !work.isOver && !work.context.leaseLost);
+    const tracked = works.filter((work) => work.isTracked);
+    const since = now();
+    try {
+      const document = { lease_seconds: this.leaseSeconds, items: tracked.map(named) };
+      const results = tracked.length ? await this.api.post("heartbeat", document) : [];
+      for (const [place, result] of results.entries()) {
+        const work = tracked[place];
+        if (result.status === 200) {
+          work.leaseEnds = since + this.leaseSeconds;
+          work.context.cancelRequested ||= result.cancel_requested;
+        } else if (result.status < 500 && !work.isOver) {
+          work.context.leaseLost = true;
+        }
+      }
+      const receipts = works.flatMap((work) => work.receipts);
+      await this.#inTens(receipts, ChangeMessageVisibilityBatchCommand, {
+        VisibilityTimeout: this.leaseSeconds,
+      });
+    } catch (error) {
+      console.error(`heartbeat: ${error.message}`);
+    }
+  }
+
+  /** What is not deleted comes again, and is skipped then. */
+  async #delete(receipts) {
+    try {
+      await this.#inTens(receipts, DeleteMessageBatchCommand, {});
+    } catch (error) {
+      console.error(`delete: ${error.message}`);
+    }
+  }
+
+  async #inTens(receipts, Command, members) {
+    for (let start = 0; start < receipts.length; start += 10) {
+      const Entries = receipts
+        .slice(start, start + 10)
+        .map((ReceiptHandle, place) => ({ Id: `${place}`, ReceiptHandle, ...members }));
+      await this.sqs.send(new Command({ QueueUrl: this.queueUrl, Entries }));
+    }
+  }
+}
+
+const named = ({ event, token }) => ({ occurrence_id: event.id, lease_token: token });
+
+function failureOf(error) {
+  const failure = {
+    class: "RETRYABLE",
+    type: error.constructor.name.slice(0, 128),
+    message: error.message.slice(0, 1024),
+  };
+  if (error instanceof Permanent) failure.class = "PERMANENT";
+  if (error instanceof Throttled) {
+    failure.class = "THROTTLED";
+    if (error.retryAfterSeconds !== undefined) {
+      failure.retry_after_seconds = Math.ceil(error.retryAfterSeconds);
+    }
+  }
+  return failure;
+}

@@ -1,0 +1,356 @@
+# frozen_string_literal: true
+
+# A consumer of Hourbell's messages: receive, claim, work with heartbeats, complete or
+# fail, delete. docs/consumers.md explains each step.
+#
+# Of AWS it needs the signer only (Debian: ruby-aws-sigv4); the queue is called in its
+# JSON protocol, as the worker routes are.
+
+require 'aws-sigv4'
+require 'json'
+require 'net/http'
+require 'securerandom'
+require 'socket'
+
+module Hourbell
+  # No further attempt would succeed.
+  class Permanent < StandardError; end
+
+  # The target asks for patience, for `retry_after` seconds if it says so.
+  class Throttled < StandardError
+    attr_reader :retry_after
+
+    def initialize(message = nil, retry_after: nil)
+      super(message)
+      @retry_after = retry_after
+    end
+  end
+
+  # Nobody answered, or asked to be called again.
+  class NoAnswer < StandardError; end
+
+  # A whole request was refused, and would be again.
+  class Refused < StandardError; end
+
+  module_function
+
+  def now
+    Process.clock_gettime(Process::CLOCK_MONOTONIC)
+  end
+
+  # How long to wait after so many failures: exponential, with full jitter.
+  def back_off(failures, cap: 5.0)
+    rand * [cap, 0.2 * (2**[failures, 20].min)].min
+  end
+
+  # Signed HTTP to one address.
+  class Client
+    TIMEOUT = 30
+    AGAIN = [408, 425, 429].freeze
+
+    def initialize(url, service)
+      @url = url.chomp('/')
+      @signer = Aws::Sigv4::Signer.new(
+        service: service,
+        region: ENV.fetch('AWS_REGION'),
+        access_key_id: ENV.fetch('AWS_ACCESS_KEY_ID'),
+        secret_access_key: ENV.fetch('AWS_SECRET_ACCESS_KEY'),
+        session_token: ENV['AWS_SESSION_TOKEN']
+      )
+    end
+
+    # Send one request, once; return the answer.
+    def post(path, document, headers)
+      uri = URI(@url + path)
+      body = JSON.generate(document)
+      signature = @signer.sign_request(http_method: 'POST', url: uri.to_s, headers: headers, body: body)
+      response = send_to(uri, body, headers.merge(signature.headers))
+      status = response.code.to_i
+      return JSON.parse(response.body) if status == 200
+
+      transient = status >= 500 || AGAIN.include?(status)
+      raise transient ? NoAnswer : Refused, "#{path}: HTTP #{status} #{response.body}"
+    end
+
+    private
+
+    def send_to(uri, body, headers)
+      Net::HTTP.start(uri.host, uri.port, use_ssl: uri.scheme == 'https',
+                                          open_timeout: 3, read_timeout: TIMEOUT, max_retries: 0) do |http|
+        http.post(uri.request_uri, body, headers)
+      end
+    rescue SystemCallError, SocketError, IOError, Timeout::Error, OpenSSL::SSL::SSLError,
+           Net::HTTPBadResponse => e
+      raise NoAnswer, "#{uri.path}: #{e.message}"
+    end
+  end
+
+  # The queue.
+  class Queue
+    def initialize(url)
+      endpoint = ENV['AWS_ENDPOINT_URL_SQS'] || ENV['AWS_ENDPOINT_URL'] || url[%r{\Ahttps?://[^/]+}]
+      @url = url
+      @client = Client.new(endpoint, 'sqs')
+    end
+
+    def receive
+      answer = call('ReceiveMessage', MaxNumberOfMessages: 10, WaitTimeSeconds: 20)
+      answer['Messages'] || []
+    end
+
+    # What is not deleted comes again, and is skipped then.
+    def delete(receipts)
+      in_tens('DeleteMessageBatch', receipts, {})
+    rescue NoAnswer, Refused => e
+      warn "delete: #{e.message}"
+    end
+
+    def hide(receipts, seconds)
+      in_tens('ChangeMessageVisibilityBatch', receipts, { VisibilityTimeout: seconds })
+    end
+
+    private
+
+    def in_tens(action, receipts, members)
+      receipts.each_slice(10) do |some|
+        entries = some.each_with_index.map do |receipt, place|
+          { Id: place.to_s, ReceiptHandle: receipt }.merge(members)
+        end
+        call(action, Entries: entries)
+      end
+    end
+
+    def call(action, **members)
+      headers = { 'Content-Type' => 'application/x-amz-json-1.0', 'X-Amz-Target' => "AmazonSQS.#{action}" }
+      @client.post('/', { QueueUrl: @url, **members }, headers)
+    end
+  end
+
+  # A message at work, with its copies in one receive.
+  Work = Struct.new(:event, :tracked, :token, :receipts, :attempt, :lease_ends,
+                    :cancel_requested, :lease_lost, :over, keyword_init: true) do
+    def item
+      { occurrence_id: event['id'], lease_token: token }
+    end
+  end
+
+  # Receives batches of up to ten messages, and works on each batch at once, a thread
+  # for each.
+  class Consumer
+    DUE = 'com.hourbell.occurrence.due.v1'
+    TEST = 'com.hourbell.handler.test.v1'
+    CLAIM_TRIES = 4
+
+    def initialize(api_url:, queue_url:, service: 'execute-api', lease_seconds: 60)
+      @api = Client.new(api_url, service)
+      @queue = Queue.new(queue_url)
+      @lease_seconds = lease_seconds
+      @worker = "#{Socket.gethostname}:#{Process.pid}"[0, 128]
+      @handlers = {}
+      @stopping = false
+      @receiving = false
+    end
+
+    # Let the block do what the handler of this name is to do; it gets event and work.
+    def handler(name, &block)
+      @handlers[name] = block
+    end
+
+    # Work until SIGTERM or SIGINT, and then to the end of what runs.
+    def run
+      trap_signals
+      failures = 0
+      until @stopping
+        begin
+          work_on(receive)
+          failures = 0
+        rescue NoAnswer, Refused => e
+          break if @stopping
+
+          warn e.message
+          failures += 1
+          # Each receive of a message counts towards the queue's dead-letter queue:
+          # while nothing can be claimed, few are made.
+          sleep(1 + Hourbell.back_off(failures, cap: 60.0))
+        end
+      end
+    end
+
+    private
+
+    def trap_signals
+      loop_thread = Thread.current
+      %w[TERM INT].each do |signal|
+        trap(signal) do
+          @stopping = true
+          # A long poll must not keep a stopped process.
+          loop_thread.raise(NoAnswer, 'stopped') if @receiving
+        end
+      end
+    end
+
+    def receive
+      @receiving = true
+      return [] if @stopping
+
+      @queue.receive
+    ensure
+      @receiving = false
+    end
+
+    def work_on(messages)
+      works = read(messages)
+      tracked, untracked = works.partition(&:tracked)
+      running = (tracked.empty? ? [] : claim(tracked)) + untracked
+      return if running.empty?
+
+      threads = running.map { |work| Thread.new { perform(work) } }
+      beats = Thread.new { beat_for_ever(running) }
+      threads.each(&:join)
+    ensure
+      beats&.kill
+    end
+
+    # Group the copies of a message; leave what is not understood, or not handled.
+    def read(messages)
+      works = {}
+      messages.each do |message|
+        event = parse(message['Body'])
+        receipt = message['ReceiptHandle']
+        if event['type'] == TEST
+          @queue.delete([receipt])
+        elsif event['type'] != DUE || !@handlers.key?(event['data']['handler'])
+          warn "left: #{message['Body'][0, 200]}"
+        elsif works.key?(event['id'])
+          works[event['id']].receipts << receipt
+        else
+          works[event['id']] = Work.new(event: event, tracked: event['data']['tracking'] != 'UNTRACKED',
+                                        token: SecureRandom.urlsafe_base64(24), receipts: [receipt])
+        end
+      end
+      works.values
+    end
+
+    def parse(body)
+      event = JSON.parse(body)
+      event.is_a?(Hash) ? event : {}
+    rescue JSON::ParserError
+      {}
+    end
+
+    # Claim in one call; return what is to be run.
+    def claim(works)
+      since = Hourbell.now
+      results = claim_patiently({ worker: @worker, lease_seconds: @lease_seconds, items: works.map(&:item) })
+      done = []
+      running = works.zip(results).filter_map do |work, result|
+        case result['answer']
+        when 'RUN'
+          work.lease_ends = since + @lease_seconds
+          work.attempt = result['attempt']
+          next work
+        when 'SKIP', 'BUSY', 'WAIT' then done.concat(work.receipts)
+        else warn "#{work.event['id']}: #{result['answer']} #{result['reason']}, left in the queue"
+        end
+        nil
+      end
+      @queue.delete(done)
+      running
+    end
+
+    # With the same tokens a repeated claim is the same claim.
+    def claim_patiently(document)
+      failures = 0
+      begin
+        call('claim', document)
+      rescue NoAnswer
+        failures += 1
+        raise if failures == CLAIM_TRIES
+
+        sleep(Hourbell.back_off(failures))
+        retry
+      end
+    end
+
+    def perform(work)
+      failure = nil
+      begin
+        @handlers[work.event['data']['handler']].call(work.event, work)
+      rescue StandardError => e
+        warn "#{work.event['id']}: #{e.message}"
+        failure = failure_of(e)
+      end
+      work.over = true
+      done = work.tracked ? tell(work, failure) : failure.nil?
+      @queue.delete(work.receipts) if done
+    end
+
+    # Complete or fail until there is an answer, for as long as the lease lives.
+    def tell(work, failure)
+      return true if work.lease_lost
+
+      route = failure ? 'fail' : 'complete'
+      item = failure ? work.item.merge(error: failure) : work.item
+      failures = 0
+      while failures.zero? || Hourbell.now < work.lease_ends
+        sleep(Hourbell.back_off(failures)) if failures.positive?
+        begin
+          # 404 and 409: another attempt has it, or it is over.
+          return true if call(route, { items: [item] }).first['status'] < 500
+        rescue NoAnswer => e
+          warn e.message
+        end
+        failures += 1
+      end
+      false
+    rescue Refused => e
+      warn e.message
+      false
+    end
+
+    def failure_of(error)
+      failure = { class: 'RETRYABLE', type: error.class.name[0, 128], message: error.message[0, 1024] }
+      case error
+      when Permanent then failure[:class] = 'PERMANENT'
+      when Throttled
+        failure[:class] = 'THROTTLED'
+        failure[:retry_after_seconds] = error.retry_after.ceil if error.retry_after
+      end
+      failure
+    end
+
+    # Extend the leases of what runs every third of them, and hide its messages for as
+    # long.
+    def beat_for_ever(running)
+      loop do
+        sleep(@lease_seconds / 3.0)
+        works = running.reject { |work| work.over || work.lease_lost }
+        next if works.empty?
+
+        extend_leases(works.select(&:tracked))
+        @queue.hide(works.flat_map(&:receipts), @lease_seconds)
+      rescue NoAnswer, Refused => e
+        warn "heartbeat: #{e.message}"
+      end
+    end
+
+    def extend_leases(works)
+      return if works.empty?
+
+      since = Hourbell.now
+      results = call('heartbeat', { lease_seconds: @lease_seconds, items: works.map(&:item) })
+      works.zip(results).each do |work, result|
+        if result['status'] == 200
+          work.lease_ends = since + @lease_seconds
+          work.cancel_requested ||= result['cancel_requested']
+        elsif result['status'] < 500 && !work.over
+          work.lease_lost = true
+        end
+      end
+    end
+
+    def call(route, document)
+      @api.post("/v1/occurrences/#{route}", document, { 'Content-Type' => 'application/json' })['results']
+    end
+  end
+end

@@ -1,0 +1,266 @@
+"""The worker routes: claim, heartbeat, complete and fail, up to ten at a time."""
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from http import HTTPStatus
+from typing import Any, Final
+
+from hourbell.consumer.clock import Backoff, Clock
+from hourbell.consumer.errors import ApiRefused, NoAnswer
+from hourbell.consumer.http import Transport
+
+BATCH: Final = 10
+"""How many occurrences a call names at most: what one receive brings."""
+
+CLAIM_TRIES: Final = 4
+MAX_KIND: Final = 128
+MAX_TEXT: Final = 1_024
+MAX_RETRY_AFTER: Final = 86_400
+
+_AGAIN: Final = {
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.TOO_EARLY,
+    HTTPStatus.TOO_MANY_REQUESTS,
+}
+
+
+class Answer(StrEnum):
+    """What to do with a claimed message: RUN it, delete it, or leave it (ERROR)."""
+
+    RUN = "RUN"
+    SKIP = "SKIP"
+    BUSY = "BUSY"
+    WAIT = "WAIT"
+    ERROR = "ERROR"
+
+
+class ErrorClass(StrEnum):
+    """What kind of failure ended an attempt."""
+
+    RETRYABLE = "RETRYABLE"
+    PERMANENT = "PERMANENT"
+    THROTTLED = "THROTTLED"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An occurrence that is claimed, or is to be."""
+
+    occurrence_id: str
+    lease_token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The answer to a claim.
+
+    Attributes:
+        reason: of all but RUN, why.
+        attempt: of RUN, its number, from 1.
+    """
+
+    answer: Answer
+    reason: str | None = None
+    attempt: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The answer to a heartbeat, a complete or a fail.
+
+    Attributes:
+        status: 200; 404 and 409 when the lease is not this worker's (any more); 503
+            when it must be said again.
+        cancel_requested: of a heartbeat, whether the work should stop.
+        state: of complete and fail, what the occurrence is in now.
+    """
+
+    status: int
+    cancel_requested: bool = False
+    state: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an attempt failed.
+
+    Attributes:
+        kind: the exception's name.
+        retry_after_seconds: of THROTTLED only.
+    """
+
+    error_class: ErrorClass
+    kind: str
+    message: str
+    retry_after_seconds: int | None = None
+
+    def document(self) -> dict[str, Any]:
+        """Return it as the API takes it, cut to what it takes."""
+        members: dict[str, Any] = {
+            "class": self.error_class,
+            "type": self.kind[:MAX_KIND],
+            "message": self.message[:MAX_TEXT],
+        }
+        if self.retry_after_seconds is not None:
+            longest = min(self.retry_after_seconds, MAX_RETRY_AFTER)
+            members["retry_after_seconds"] = max(longest, 0)
+        return members
+
+
+class WorkerApi:
+    """The worker routes as one worker calls them."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        clock: Clock,
+        *,
+        worker: str,
+        lease_seconds: int,
+        backoff: Backoff | None = None,
+    ) -> None:
+        """Remember who calls.
+
+        Args:
+            transport: takes the requests there.
+            clock: waits between repetitions of a claim.
+            worker: what this worker calls itself; shown with the attempts.
+            lease_seconds: how long a lease lasts unless a heartbeat extends it.
+            backoff: between those repetitions.
+        """
+        self._transport = transport
+        self._clock = clock
+        self._worker = worker
+        self._backoff = backoff or Backoff()
+        self.lease_seconds = lease_seconds
+
+    def claim(
+        self, items: Sequence[Held], stopping: threading.Event
+    ) -> dict[str, Claim]:
+        """Claim occurrences, each with a token that was drawn for it.
+
+        Repeated a few times while there is no answer: with the same tokens that is
+        one claim.
+
+        Args:
+            items: 1 to 10 of them, all different.
+            stopping: ends the waiting between repetitions.
+
+        Returns:
+            By occurrence_id, every one of them.
+
+        Raises:
+            NoAnswer: there is none; whether they are claimed is not known.
+            ApiRefused: none is claimed.
+        """
+        body = {
+            "worker": self._worker,
+            "lease_seconds": self.lease_seconds,
+            "items": [_names(item) for item in items],
+        }
+        results = self._patiently("/v1/occurrences/claim", body, stopping)
+        return {
+            item.occurrence_id: _claim(result)
+            for item, result in zip(items, results, strict=True)
+        }
+
+    def heartbeat(self, items: Sequence[Held]) -> dict[str, Said]:
+        """Extend the leases of up to ten occurrences, once.
+
+        Raises:
+            NoAnswer, ApiRefused: as `claim`.
+        """
+        body = {
+            "lease_seconds": self.lease_seconds,
+            "items": [_names(item) for item in items],
+        }
+        results = self._post("/v1/occurrences/heartbeat", body, len(items))
+        return {
+            item.occurrence_id: _said(result)
+            for item, result in zip(items, results, strict=True)
+        }
+
+    def complete(self, item: Held) -> Said:
+        """Say once that an occurrence is done.
+
+        Raises:
+            NoAnswer, ApiRefused: as `claim`.
+        """
+        body = {"items": [_names(item)]}
+        return _said(self._post("/v1/occurrences/complete", body, 1)[0])
+
+    def fail(self, item: Held, failure: Failure) -> Said:
+        """Say once that an attempt failed.
+
+        Raises:
+            NoAnswer, ApiRefused: as `claim`.
+        """
+        body = {"items": [_names(item) | {"error": failure.document()}]}
+        return _said(self._post("/v1/occurrences/fail", body, 1)[0])
+
+    def _patiently(
+        self, path: str, body: Mapping[str, Any], stopping: threading.Event
+    ) -> list[Any]:
+        for failures in range(1, CLAIM_TRIES):
+            try:
+                return self._post(path, body, len(body["items"]))
+            except NoAnswer as error:
+                pause = self._backoff.seconds(
+                    failures, self._clock.chance(), error.retry_after_seconds
+                )
+                if self._clock.wait(stopping, pause):
+                    raise
+        return self._post(path, body, len(body["items"]))
+
+    def _post(self, path: str, body: Mapping[str, Any], count: int) -> list[Any]:
+        """Send a request, once; return its results, as many as there were items."""
+        try:
+            reply = self._transport.post(path, json.dumps(body).encode())
+        except OSError as error:
+            raise NoAnswer(f"{path}: {error}") from error
+        document = reply.document
+        if reply.status == HTTPStatus.OK:
+            results = document.get("results") if isinstance(document, dict) else None
+            if isinstance(results, list) and len(results) == count:
+                return results
+            raise NoAnswer(f"{path}: {reply.text[:200]!r} is no answer")
+        problem = document if isinstance(document, dict) else {}
+        if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR or reply.status in _AGAIN:
+            raise NoAnswer(
+                f"{path}: HTTP {reply.status} {problem.get('code', '')}",
+                retry_after_seconds=_retry_after(reply.headers),
+            )
+        raise ApiRefused(
+            reply.status,
+            str(problem.get("code", "")),
+            str(problem.get("detail", reply.text[:200])),
+        )
+
+
+def _names(item: Held) -> dict[str, Any]:
+    return {"occurrence_id": item.occurrence_id, "lease_token": item.lease_token}
+
+
+def _claim(result: Mapping[str, Any]) -> Claim:
+    try:
+        answer = Answer(result.get("answer", Answer.ERROR))
+    except ValueError:
+        # An answer of a later release: what is not understood is left alone.
+        answer = Answer.ERROR
+    return Claim(answer, result.get("reason"), result.get("attempt"))
+
+
+def _said(result: Mapping[str, Any]) -> Said:
+    return Said(
+        status=int(result.get("status", HTTPStatus.SERVICE_UNAVAILABLE)),
+        cancel_requested=bool(result.get("cancel_requested")),
+        state=result.get("state"),
+    )
+
+
+def _retry_after(headers: Mapping[str, str]) -> float:
+    value = headers.get("retry-after", "")
+    return min(float(value), 60.0) if value.isdecimal() else 0.0

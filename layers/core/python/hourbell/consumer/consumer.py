@@ -1,0 +1,352 @@
+"""A consumer: receives, claims, lets handlers work, says how it ended, deletes."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, Protocol
+
+from botocore.config import Config
+from botocore.session import Session
+
+from hourbell.consumer.api import BATCH, WorkerApi
+from hourbell.consumer.clock import Backoff, Clock, SystemClock
+from hourbell.consumer.context import Context, Signals
+from hourbell.consumer.endings import Endings
+from hourbell.consumer.http import Endpoint, SignedTransport, Transport
+from hourbell.consumer.intake import Intake
+from hourbell.consumer.leases import Leases
+from hourbell.consumer.options import Options, worker_name
+from hourbell.consumer.queue import Queue, QueueFault, Received, SqsQueue
+from hourbell.consumer.work import LOGGER, Handler, Work, run_handler
+
+LOOK_SECONDS: Final = 0.2
+"""How long after a signal it is seen at the latest."""
+OUTAGE = Backoff(base_seconds=1.0, cap_seconds=60.0)
+"""Between receives while the queue or Hourbell does not answer."""
+LEAST_OUTAGE_SECONDS: Final = 1.0
+
+
+class LambdaContext(Protocol):
+    """What is asked of the context of a Lambda invocation."""
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Return how long the invocation may still take."""
+        ...
+
+
+class Consumer:
+    """A worker of Hourbell: in a process by `run`, in a Lambda by `handle`."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        queue: Queue | None = None,
+        options: Options | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """Make a consumer of given parts; `connect` makes one of URLs.
+
+        Args:
+            transport: to the API.
+            queue: to receive from; None when a Lambda event source does that.
+            options: how to work.
+            clock: the machine's, unless a test passes another.
+        """
+        self._options = options or Options()
+        self._clock = clock or SystemClock()
+        self._queue = queue
+        self._api = WorkerApi(
+            transport,
+            self._clock,
+            worker=self._options.worker or worker_name(),
+            lease_seconds=self._options.lease_seconds,
+        )
+        self._handlers: dict[str, Handler] = {}
+        self._leases = Leases(self._api, queue, self._clock)
+        self._intake = Intake(self._api, self._leases, self._handlers, self._clock)
+        self._endings = Endings(self._api, queue, self._clock)
+        self._lock = threading.Lock()
+        self._running: list[Work] = []
+        self._is_taking = False
+        self._changed = threading.Event()
+        self._stopping = threading.Event()
+        self._signaled = False
+        self._fault: BaseException | None = None
+
+    @classmethod
+    def connect(
+        cls,
+        queue_url: str | None = None,
+        api_url: str | None = None,
+        *,
+        service: str | None = None,
+        session: Session | None = None,
+        options: Options | None = None,
+    ) -> "Consumer":
+        """Return a consumer of a queue and an API, with the environment's credentials.
+
+        Args:
+            queue_url: HOURBELL_QUEUE_URL by default; a Lambda needs none.
+            api_url: of the API, stage included, or of the workers' function URL;
+                HOURBELL_API_URL by default.
+            service: what requests are signed for, where the URL does not tell:
+                `execute-api` (default) or `lambda`.
+            session: whose credentials sign; the usual search by default.
+            options: how to work.
+
+        Raises:
+            ValueError: there is no URL of the API, or no region.
+        """
+        queue_url = queue_url or os.environ.get("HOURBELL_QUEUE_URL")
+        api_url = api_url or os.environ.get("HOURBELL_API_URL")
+        if not api_url:
+            raise ValueError("Where is the API? Set HOURBELL_API_URL.")
+        chosen = options or Options()
+        core = session or Session()
+        region = os.environ.get("AWS_REGION") or core.get_config_variable("region")
+        endpoint = Endpoint.of(api_url, region, service)
+        connections = chosen.concurrency + 4
+        queue = None
+        if queue_url:
+            config = Config(
+                max_pool_connections=connections,
+                retries={"mode": "standard", "total_max_attempts": 4},
+            )
+            client: Any = core.create_client("sqs", region_name=region, config=config)
+            queue = SqsQueue(client, queue_url)
+        transport = SignedTransport(endpoint, core, connections=connections)
+        return cls(transport, queue, chosen)
+
+    def handler(self, name: str) -> Callable[[Handler], Handler]:
+        """Register the decorated function as what does the work of a handler.
+
+        It is called with the message and its context, in a thread of its own, and
+        again when it raises. It must be idempotent: see `once`.
+
+        Args:
+            name: as in Hourbell, `data.handler` of the message.
+
+        Raises:
+            ValueError: the name is taken.
+        """
+
+        def register(function: Handler) -> Handler:
+            if name in self._handlers:
+                raise ValueError(f"Two functions handle {name!r}.")
+            self._handlers[name] = function
+            return function
+
+        return register
+
+    def stop(self) -> None:
+        """Receive no more; `run` returns when what runs has ended, or its grace has.
+
+        May be called by any thread, and again.
+        """
+        self._stopping.set()
+        self._changed.set()
+
+    def run(self, *, signals: bool = True) -> int:
+        """Work until stopped; return how many works were left unfinished.
+
+        Those go on as daemons for as long as the process lives; what they hold, their
+        leases and visibility give back.
+
+        Args:
+            signals: whether SIGTERM and SIGINT stop it. A second one does what it did
+                before `run`. Python takes signals in its main thread only.
+
+        Raises:
+            ValueError: there is no queue.
+            SystemExit, KeyboardInterrupt: a handler raised it.
+        """
+        if self._queue is None:
+            raise ValueError("There is no queue: set HOURBELL_QUEUE_URL.")
+        receiver = threading.Thread(
+            target=self._receive, args=(self._queue,), name="hourbell-receive"
+        )
+        # A long poll must not keep a stopped process; what it brings stays hidden for
+        # the queue's visibility, and comes again.
+        receiver.daemon = True
+        with self._leases.kept(), self._caught(on=signals):
+            receiver.start()
+            while not self._signaled:
+                if self._clock.wait(self._stopping, LOOK_SECONDS):
+                    break
+            self.stop()
+            self._until(self._is_idle, self._options.grace_seconds)
+            self._endings.abandon()
+        if self._fault is not None:
+            raise self._fault
+        return self._count()
+
+    def handle(
+        self, event: Mapping[str, Any], context: LambdaContext | None = None
+    ) -> dict[str, Any]:
+        """Work on the messages of an SQS event source with ReportBatchItemFailures.
+
+        Args:
+            event: of the invocation.
+            context: of the invocation; tells how much time there is.
+
+        Returns:
+            The messages that must come again: those that nobody could claim, and what
+            was not finished `margin_seconds` before the invocation's end.
+        """
+        # An exit in a handler of the last invocation is no matter of this one.
+        self._stopping.clear()
+        end = float("inf")
+        if context is not None:
+            left_seconds = context.get_remaining_time_in_millis() / 1_000
+            end = self._clock.now() + left_seconds - self._options.margin_seconds
+        # Without receipts: deleting is the event source's.
+        messages = [
+            Received(each["messageId"], "", each["body"]) for each in event["Records"]
+        ]
+        size = self._options.concurrency
+        left: list[str] = []
+        with self._leases.kept():
+            for start in range(0, len(messages), size):
+                left += self._handle(messages[start : start + size], end)
+        return {"batchItemFailures": [{"itemIdentifier": each} for each in left]}
+
+    def _handle(self, messages: Sequence[Received], end: float) -> list[str]:
+        """Work on some messages; return the ids of those that must come again."""
+        if self._clock.now() >= end:
+            return [each.message_id for each in messages]
+        taken = self._intake.take(messages, self._stopping)
+        left = [each.message_id for each in taken.left]
+        for work in taken.run:
+            work.receipts = []
+            self._start(work)
+        self._until(
+            lambda: all(work.settled.is_set() for work in taken.run),
+            end - self._clock.now(),
+        )
+        for work in taken.run:
+            if not work.finished:
+                # Its thread may be frozen with the function, and go on much later.
+                self._leases.drop(work)
+                work.lost.set()
+                left += work.message_ids
+        return left
+
+    def _receive(self, queue: Queue) -> None:
+        failures = 0
+        while not self._stopping.is_set():
+            self._until(self._has_place, float("inf"))
+            try:
+                is_served = self._poll(queue)
+            except QueueFault as error:
+                LOGGER.error("queue: %s", error)
+                is_served = False
+            except BaseException as error:  # noqa: BLE001 - `run` raises it
+                self._fault = error
+                self.stop()
+                return
+            failures = 0 if is_served else failures + 1
+            if failures:
+                pause = OUTAGE.seconds(
+                    failures, self._clock.chance(), LEAST_OUTAGE_SECONDS
+                )
+                self._clock.wait(self._stopping, pause)
+
+    def _poll(self, queue: Queue) -> bool:
+        """Receive once and start what is to run; return whether Hourbell answered."""
+        free = self._options.concurrency - self._count()
+        messages = queue.receive(min(free, BATCH), self._options.wait_seconds)
+        with self._lock:
+            if self._stopping.is_set() or not messages:
+                return True
+            self._is_taking = True
+        try:
+            taken = self._intake.take(messages, self._stopping)
+            for work in taken.run:
+                self._start(work)
+        finally:
+            self._is_taking = False
+            self._changed.set()
+        self._endings.delete([each.receipt for each in taken.done])
+        return taken.is_served
+
+    def _start(self, work: Work) -> None:
+        with self._lock:
+            self._running.append(work)
+        threading.Thread(
+            target=self._work, args=(work,), name=f"hourbell-{work.token}", daemon=True
+        ).start()
+
+    def _work(self, work: Work) -> None:
+        try:
+            if self._options.delete_when_claimed and work.is_tracked:
+                receipts, work.receipts = work.receipts, []
+                self._endings.delete(receipts)
+            signals = Signals(work.cancel, work.lost, self._stopping)
+            context = Context(work.message, work.attempt, signals, self._clock)
+            failure = run_handler(work, context)
+            work.settling = True
+            work.finished = self._endings.settle(work, failure)
+        except BaseException as error:  # noqa: BLE001 - `run` raises it
+            LOGGER.error("%s: left: %r", work.message.occurrence_id, error)
+            self._fault = error
+            self.stop()
+        finally:
+            self._leases.drop(work)
+            work.settled.set()
+            with self._lock:
+                self._running.remove(work)
+            self._changed.set()
+
+    def _count(self) -> int:
+        with self._lock:
+            return len(self._running)
+
+    def _has_place(self) -> bool:
+        return self._stopping.is_set() or self._count() < self._options.concurrency
+
+    def _is_idle(self) -> bool:
+        with self._lock:
+            return not self._running and not self._is_taking
+
+    def _until(self, holds: Callable[[], bool], seconds: float) -> bool:
+        """Wait until something holds, at most so long; return whether it does."""
+        end = self._clock.now() + seconds
+        while not holds():
+            left = end - self._clock.now()
+            if left <= 0:
+                return False
+            self._changed.clear()
+            # It may have come true before the event was cleared.
+            if not holds():
+                self._clock.wait(self._changed, min(left, LOOK_SECONDS))
+        return True
+
+    @contextmanager
+    def _caught(self, *, on: bool) -> Iterator[None]:
+        """Let the first SIGTERM or SIGINT stop this consumer."""
+        if not on or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {
+            number: signal.getsignal(number)
+            for number in (signal.SIGTERM, signal.SIGINT)
+        }
+
+        def restore() -> None:
+            for number, former in before.items():
+                signal.signal(number, former)
+
+        def note(*_: object) -> None:
+            # Only a flag: to set an event here could wait for a lock that the
+            # interrupted thread itself holds.
+            self._signaled = True
+            restore()
+
+        for number in before:
+            signal.signal(number, note)
+        try:
+            yield
+        finally:
+            restore()

@@ -1,0 +1,142 @@
+"""Signed HTTP: a JSON document to a path, and the answer."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
+
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.exceptions import HTTPClientError
+from botocore.httpsession import URLLib3Session
+from botocore.session import Session
+
+CONNECT_SECONDS: Final = 3.0
+READ_SECONDS: Final = 15.0
+CONNECTIONS: Final = 20
+
+# <id>.execute-api.<region>.amazonaws.com and <id>.lambda-url.<region>.on.aws
+_SERVICES: Final = {"execute-api": "execute-api", "lambda-url": "lambda"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the API said.
+
+    Attributes:
+        headers: their names in lower case.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+    @property
+    def document(self) -> Any:  # noqa: ANN401 - any JSON, or none
+        """The answer as JSON; None when it is none."""
+        try:
+            return json.loads(self.text)
+        except ValueError:
+            return None
+
+
+class Transport(Protocol):
+    """Takes a request to the API; may be used by several threads at once."""
+
+    def post(self, path: str, body: bytes) -> Reply:
+        """Send one request, once.
+
+        Raises:
+            OSError: there was no answer.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where the API is, and what a request to it is signed for.
+
+    Attributes:
+        url: base URL, the stage included.
+        service: `execute-api` behind API Gateway, `lambda` behind a function URL.
+    """
+
+    url: str
+    region: str
+    service: str = "execute-api"
+
+    @classmethod
+    def of(
+        cls, url: str, region: str | None = None, service: str | None = None
+    ) -> "Endpoint":
+        """Read the region and service from AWS's host names, where not given.
+
+        Raises:
+            ValueError: the region is not given, and the host does not tell it.
+        """
+        labels = (urlsplit(url).hostname or "").split(".")
+        found = next((label for label in labels[:-1] if label in _SERVICES), None)
+        if found is not None:
+            region = region or labels[labels.index(found) + 1]
+            service = service or _SERVICES[found]
+        if not region:
+            raise ValueError(f"The region of {url} is not known: set AWS_REGION.")
+        return cls(url.rstrip("/"), region, service or "execute-api")
+
+
+class SignedTransport:
+    """Signs with SigV4, and sends over kept-alive connections."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        session: Session,
+        *,
+        connections: int = CONNECTIONS,
+        timeout: tuple[float, float] = (CONNECT_SECONDS, READ_SECONDS),
+    ) -> None:
+        """Remember whom to call, and whose keys sign.
+
+        Args:
+            endpoint: where.
+            session: has the credentials, which it renews when they run out.
+            connections: how many are kept open at most.
+            timeout: seconds to connect, and without a sign of life.
+        """
+        self._endpoint = endpoint
+        self._session = session
+        self._http = URLLib3Session(
+            # Of its annotation only the first half is true: it takes both.
+            timeout=timeout,  # type: ignore[arg-type]
+            max_pool_connections=connections,
+        )
+
+    def post(self, path: str, body: bytes) -> Reply:
+        """Send one signed request, once.
+
+        Raises:
+            OSError: there was no answer, or there are no credentials.
+        """
+        credentials = self._session.get_credentials()
+        if credentials is None:
+            raise OSError("There are no AWS credentials to sign with.")
+        request = AWSRequest(
+            "POST",
+            self._endpoint.url + path,
+            headers={"Content-Type": "application/json"},
+            data=body,
+        )
+        signer = SigV4Auth(
+            credentials.get_frozen_credentials(),
+            self._endpoint.service,
+            self._endpoint.region,
+        )
+        signer.add_auth(request)
+        try:
+            answer = self._http.send(request.prepare())
+            text = answer.content.decode("utf-8", "replace")
+        except HTTPClientError as error:
+            raise OSError(str(error)) from error
+        headers = {str(k).lower(): str(v) for k, v in answer.headers.items()}
+        return Reply(answer.status_code, headers, text)

@@ -1,0 +1,136 @@
+"""From what was received to what is to be worked on: read, group, claim."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from hourbell.consumer.api import BATCH, Answer, Claim, WorkerApi
+from hourbell.consumer.clock import Clock
+from hourbell.consumer.errors import ApiRefused, NoAnswer, UnreadableMessage
+from hourbell.consumer.leases import Leases
+from hourbell.consumer.messages import parse_message
+from hourbell.consumer.queue import Received
+from hourbell.consumer.work import LOGGER, Handler, Work
+
+UNAVAILABLE: Final = "unavailable"
+
+
+@dataclass(slots=True)
+class Taken:
+    """What is to become of received messages.
+
+    Attributes:
+        run: to work on.
+        done: messages that are of no use any more: to delete.
+        left: to leave to their visibility.
+        is_served: whether Hourbell answered; if not, receiving more would only use up
+            the messages' receives.
+    """
+
+    run: list[Work] = field(default_factory=list)
+    done: list[Received] = field(default_factory=list)
+    left: list[Received] = field(default_factory=list)
+    is_served: bool = True
+
+
+@dataclass(slots=True)
+class _Group:
+    """The copies of one message in a receive, and its work."""
+
+    work: Work
+    copies: list[Received]
+
+
+class Intake:
+    """Takes messages on."""
+
+    def __init__(
+        self,
+        api: WorkerApi,
+        leases: Leases,
+        handlers: Mapping[str, Handler],
+        clock: Clock,
+    ) -> None:
+        self._api = api
+        self._leases = leases
+        self._handlers = handlers
+        self._clock = clock
+
+    def take(self, messages: Sequence[Received], stopping: threading.Event) -> Taken:
+        """Claim what is TRACKED, and say what becomes of each message.
+
+        What is to be worked on is held from here on.
+
+        Args:
+            messages: any number.
+            stopping: ends the repetition of claims.
+        """
+        taken = Taken()
+        groups = list(self._groups(messages, taken).values())
+        tracked = [group for group in groups if group.work.is_tracked]
+        for group in groups:
+            if not group.work.is_tracked:
+                self._start(group, self._clock.now(), taken)
+        for start in range(0, len(tracked), BATCH):
+            self._claim(tracked[start : start + BATCH], stopping, taken)
+        return taken
+
+    def _groups(self, messages: Sequence[Received], taken: Taken) -> dict[str, _Group]:
+        found: dict[str, _Group] = {}
+        for received in messages:
+            try:
+                message = parse_message(received.body)
+            except UnreadableMessage as error:
+                LOGGER.error("message %s: %s", received.message_id, error)
+                taken.left.append(received)
+                continue
+            if message is None:
+                taken.done.append(received)
+            elif message.occurrence_id in found:
+                found[message.occurrence_id].copies.append(received)
+            elif message.handler not in self._handlers:
+                LOGGER.error(
+                    "%s: nobody handles %r here", message.occurrence_id, message.handler
+                )
+                taken.left.append(received)
+            else:
+                handler = self._handlers[message.handler]
+                work = Work(message, handler, [], [], self._clock.token())
+                found[message.occurrence_id] = _Group(work, [received])
+        return found
+
+    def _claim(
+        self, groups: Sequence[_Group], stopping: threading.Event, taken: Taken
+    ) -> None:
+        since = self._clock.now()
+        try:
+            claims = self._api.claim([group.work.held for group in groups], stopping)
+        except (NoAnswer, ApiRefused) as error:
+            LOGGER.error("claim: %s", error)
+            taken.is_served = False
+            for group in groups:
+                taken.left += group.copies
+            return
+        for group in groups:
+            self._obey(group, claims[group.work.message.occurrence_id], since, taken)
+
+    def _obey(self, group: _Group, claim: Claim, since: float, taken: Taken) -> None:
+        name = group.work.message.occurrence_id
+        if claim.answer is Answer.RUN:
+            group.work.attempt = claim.attempt
+            self._start(group, since, taken)
+        elif claim.answer is Answer.ERROR:
+            LOGGER.warning("%s: %s, left in the queue", name, claim.reason)
+            taken.is_served = taken.is_served and claim.reason != UNAVAILABLE
+            taken.left += group.copies
+        else:
+            LOGGER.info("%s: %s %s", name, claim.answer, claim.reason)
+            taken.done += group.copies
+
+    def _start(self, group: _Group, since: float, taken: Taken) -> None:
+        work = group.work
+        work.message_ids = [copy.message_id for copy in group.copies]
+        work.receipts = [copy.receipt for copy in group.copies]
+        self._leases.hold(work, since)
+        taken.run.append(work)

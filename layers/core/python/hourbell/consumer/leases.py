@@ -1,0 +1,137 @@
+"""Leases: what is worked on is kept from others while it takes.
+
+Two things run out on work: the lease at Hourbell (TRACKED), and the time for which the
+queue hides the message (unless it was deleted at once). Both are extended by one beat,
+every third of the lease.
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import Final
+
+from hourbell.consumer.api import BATCH, Said, WorkerApi
+from hourbell.consumer.clock import Clock
+from hourbell.consumer.errors import ApiRefused, NoAnswer
+from hourbell.consumer.queue import Queue, QueueFault
+from hourbell.consumer.work import LOGGER, Work
+
+BEATS_PER_LEASE: Final = 3
+SOONER: Final = 4
+"""A beat without an answer is repeated after a fourth of the usual time."""
+JOIN_SECONDS: Final = 5.0
+
+
+class Leases:
+    """The work that runs, and the beats that keep it."""
+
+    def __init__(self, api: WorkerApi, queue: Queue | None, clock: Clock) -> None:
+        """Remember who is told of beats.
+
+        Args:
+            api: has the leases.
+            queue: hides the messages; None when somebody else sees to that.
+            clock: tells when.
+        """
+        self._api = api
+        self._queue = queue
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._works: list[Work] = []
+        self.seconds: Final = float(api.lease_seconds)
+        self.interval: Final = self.seconds / BEATS_PER_LEASE
+
+    def hold(self, work: Work, since: float) -> None:
+        """Keep work from now on.
+
+        Args:
+            work: what is claimed; UNTRACKED work only has a message to hide.
+            since: when the claim was first sent: the lease began then or later.
+        """
+        work.lease_ends = since + self.seconds
+        work.beat_at = since + self.interval
+        with self._lock:
+            self._works.append(work)
+
+    def drop(self, work: Work) -> None:
+        """Let work go; safe to call twice."""
+        with self._lock:
+            self._works = [each for each in self._works if each is not work]
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Beat in the background for as long as the block lasts."""
+        ending = threading.Event()
+        thread = threading.Thread(
+            target=self._keep, args=(ending,), name="hourbell-leases", daemon=True
+        )
+        thread.start()
+        try:
+            yield
+        finally:
+            ending.set()
+            thread.join(JOIN_SECONDS)
+
+    def _keep(self, ending: threading.Event) -> None:
+        # Looked at more often than needed: what is claimed meanwhile is due sooner.
+        while not self._clock.wait(ending, min(1.0, self.interval / SOONER)):
+            self.beat()
+
+    def beat(self) -> None:
+        """Extend what is due, and note what is lost."""
+        now = self._clock.now()
+        with self._lock:
+            works = [each for each in self._works if not (each.settling or each.gone)]
+        for work in works:
+            if work.is_tracked and now >= work.lease_ends and not work.lost.is_set():
+                LOGGER.warning("%s: its lease ran out", work.message.occurrence_id)
+                work.lost.set()
+        due = [each for each in works if now >= each.beat_at]
+        tracked = [each for each in due if each.is_tracked]
+        for start in range(0, len(tracked), BATCH):
+            self._extend(tracked[start : start + BATCH], now)
+        self._hide([each for each in due if not each.gone], now)
+
+    def _extend(self, works: Sequence[Work], now: float) -> None:
+        try:
+            answers = self._api.heartbeat([work.held for work in works])
+        except (NoAnswer, ApiRefused) as error:
+            LOGGER.warning("heartbeat: %s", error)
+            for work in works:
+                work.beat_at = now + self.interval / SOONER
+            return
+        for work in works:
+            self._note(work, answers[work.message.occurrence_id], now)
+
+    def _note(self, work: Work, said: Said, now: float) -> None:
+        """Keep what a heartbeat sent at `now` answered."""
+        if said.status == HTTPStatus.OK:
+            work.beat_at = now + self.interval
+            work.lease_ends = now + self.seconds
+            work.lost.clear()
+            if said.cancel_requested:
+                work.cancel.set()
+        elif said.status in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}:
+            # Work that ended while this was on its way may be over by its own word.
+            if not work.settling:
+                LOGGER.warning("%s: its lease is lost", work.message.occurrence_id)
+                work.gone = True
+                work.lost.set()
+        else:
+            work.beat_at = now + self.interval / SOONER
+
+    def _hide(self, works: Sequence[Work], now: float) -> None:
+        if self._queue is None:
+            return
+        for work in works:
+            if not work.is_tracked:
+                work.beat_at = now + self.interval
+        receipts = [receipt for work in works for receipt in work.receipts]
+        if not receipts:
+            return
+        try:
+            self._queue.hide(receipts, round(self.seconds))
+        except QueueFault as error:
+            # It comes again sooner then: of TRACKED work a claim answers BUSY.
+            LOGGER.info("visibility: %s", error)

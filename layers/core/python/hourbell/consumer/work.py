@@ -1,0 +1,96 @@
+"""A message at work: what is known of it, and how its handler ended."""
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import ceil
+
+from hourbell.consumer.api import ErrorClass, Failure, Held
+from hourbell.consumer.context import Context
+from hourbell.consumer.errors import Permanent, Throttled
+from hourbell.consumer.messages import Message, Tracking
+
+LOGGER = logging.getLogger("hourbell.consumer")
+
+Handler = Callable[[Message, Context], object]
+"""Does the work of a message; returns when it is done, raises when it is not."""
+
+
+@dataclass(slots=True)
+class Work:
+    """A message, all its copies in one receive included.
+
+    Attributes:
+        message_ids: of the copies; they share what becomes of the work.
+        receipts: of the copies that are still in the queue.
+        token: of the lease that it is, or will be, claimed with.
+        attempt: of a claimed one.
+        lease_ends: when the lease ends, by this machine's clock and never later than
+            by Hourbell's; for UNTRACKED work, when its message may be seen again.
+        beat_at: when that is extended next.
+        settling: whether the handler has ended, so that heartbeats end, too.
+        gone: whether Hourbell said that the lease is another's, or over.
+        finished: whether the message has no further use.
+        settled: set when this worker has nothing more to do for it.
+        cancel: set when Hourbell asks the work to stop.
+        lost: set while another worker has the occurrence, or may have it.
+    """
+
+    message: Message
+    handler: Handler
+    message_ids: list[str]
+    receipts: list[str]
+    token: str
+    attempt: int | None = None
+    lease_ends: float = 0.0
+    beat_at: float = 0.0
+    settling: bool = False
+    gone: bool = False
+    finished: bool = False
+    settled: threading.Event = field(default_factory=threading.Event)
+    cancel: threading.Event = field(default_factory=threading.Event)
+    lost: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def is_tracked(self) -> bool:
+        """Whether Hourbell keeps its state."""
+        return self.message.tracking is Tracking.TRACKED
+
+    @property
+    def held(self) -> Held:
+        """How it is named in the API."""
+        return Held(self.message.occurrence_id, self.token)
+
+
+def failure_of(error: Exception) -> Failure:
+    """Return what is said of an attempt that ended with an exception."""
+    kind, text = type(error).__name__, str(error)
+    if isinstance(error, Permanent):
+        return Failure(ErrorClass.PERMANENT, kind, text)
+    if isinstance(error, Throttled):
+        wait = error.retry_after_seconds
+        seconds = None if wait is None else ceil(wait)
+        return Failure(ErrorClass.THROTTLED, kind, text, seconds)
+    return Failure(ErrorClass.RETRYABLE, kind, text)
+
+
+def run_handler(work: Work, context: Context) -> Failure | None:
+    """Let the handler work; return why it failed, or None.
+
+    Raises:
+        BaseException: what is no Exception (SystemExit, KeyboardInterrupt) says nothing
+            about the work, and ends more than it.
+    """
+    try:
+        work.handler(work.message, context)
+    except Exception as error:
+        LOGGER.warning(
+            "%s failed: %s: %s",
+            work.message.occurrence_id,
+            type(error).__name__,
+            error,
+            exc_info=error,
+        )
+        return failure_of(error)
+    return None
