@@ -248,7 +248,9 @@ def _send(
             answers[entry.entry_id] = Sent.RETRY
             continue
         (answer,) = method(queue, [entry]).values()
-        if answer is Sent.ACCEPTED:
+        if answer is Sent.ACCEPTED and '"died_at"' in entry.body:
+            world.workbook.on_letter(json.loads(entry.body)["id"])
+        elif answer is Sent.ACCEPTED:
             world.outbox.on_send(told_send(process, queue, entry))
         if world.strikes("accepted entry without answer"):
             answer = Sent.RETRY

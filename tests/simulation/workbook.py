@@ -29,6 +29,7 @@ class Workbook:
         begun: when the first attempt since the last replay was written.
         waited: how long it has waited since then though nothing had failed.
         before: how many attempts there were when it was last replayed.
+        letters: how many dead letters of an occurrence were accepted.
         over: when an occurrence was last over.
     """
 
@@ -45,6 +46,7 @@ class Workbook:
         self.before: Counter[str] = Counter()
         self.over: dict[str, datetime] = {}
         self.effects: set[str] = set()
+        self.letters: Counter[str] = Counter()
         # Rows that were written by the port call that is under way.
         self._fresh: list[Any] = []
         self._verdicts = Verdicts(self)
@@ -62,6 +64,13 @@ class Workbook:
     def on_effect(self, name: str) -> None:
         """Note an effect, the only one of its id."""
         self.effects.add(name)
+
+    def on_letter(self, name: str) -> None:
+        """Judge a dead letter that a queue accepted."""
+        self.letters[name] += 1
+        row = self._row(name)
+        if row is None or name not in self.over:
+            self.violate("a letter has its death", name)
 
     def on_claimed(self, told: list[Any]) -> None:
         """Judge the answers to a claim."""
@@ -374,6 +383,10 @@ class Workbook:
             and self.over[name] < (world.now - world.patience)
         ):
             self.violate("each death is told", text)
+        if row.told_at is not None and not self.letters[name]:
+            spec = self.spec(row)
+            if spec.handler != "far":
+                self.violate("each death is told", f"{text}, without a letter")
         if row.state in {"PLANNED", *ENDS}:
             return
         times = (
