@@ -317,5 +317,13 @@ def worked_lives() -> Iterator[Life]:
         yield Life(f"TRACKED, {overlap}", (often,), 26 * MINUTE, work=("long",))
     often = Act(SECOND, "create", twice)
     yield Life("TRACKED, quota", (often,), 24 * MINUTE, work=("long",), running=1)
+    hurried = replace(twice, tries=Tries(3, 90, 90, 150))
+    yield Life(
+        "TRACKED, quota and deadline",
+        (replace(often, spec=hurried),),
+        26 * MINUTE,
+        work=("fail", "long"),
+        running=1,
+    )
     leave = Act(220 * SECOND, "cancel")
     yield Life("TRACKED, cancel of all", (often, leave), 20 * MINUTE, work=("long",))

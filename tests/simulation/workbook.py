@@ -11,6 +11,8 @@ from tests.simulation.verdicts import SKEW, Verdicts
 SECOND = timedelta(seconds=1)
 # How long after it is over one may have been in another's way.
 LATELY = 60 * SECOND
+# How long at least who retries keeps its place in the lane; clocks differ.
+LANE_KEPT = 270 * SECOND
 ENDS = {"SUCCEEDED", "DEAD", "CANCELED", "MISSED", "SKIPPED_OVERLAP"}
 CLAIMABLE = {"SCHEDULED", "ENQUEUED"}
 HELD = {"DEFERRED", "WAITING_OVERLAP"}
@@ -283,6 +285,9 @@ class Workbook:
             self.violate("what waits has one that runs", name)
 
     def _judge_skip(self, new: Any) -> None:
+        name, until = new.occurrence_id, new.available_at + LANE_KEPT
+        if name in self.begun and self.world.now < until:
+            self.violate("who retries keeps its place", name)
         least = 2 if self.spec(new).overlap == "QUEUE_ONE" else 1
         if self.spec(new).overlap == "ALLOW" or len(self._in_the_way(new)) < least:
             text = f"{new.occurrence_id}: {self._in_the_way(new)}"
