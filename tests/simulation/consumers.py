@@ -213,11 +213,11 @@ class Consumers:
         return work
 
     def _failure(self) -> Failure | None:
-        chance = 0.15 if self.world.callers.closed else 0.35
+        chance = 0.2 if self.world.callers.closed else 0.45
         if self.rng.random() >= chance:
             return None
         kind = self.rng.choice(
-            (*(ErrorClass.RETRYABLE,) * 3, ErrorClass.THROTTLED, ErrorClass.PERMANENT)
+            (*(ErrorClass.RETRYABLE,) * 4, ErrorClass.THROTTLED, ErrorClass.PERMANENT)
         )
         patience = None
         if kind is ErrorClass.THROTTLED:
@@ -402,14 +402,17 @@ class Scripted(Consumers):
         self.messages.never_claimed = script == ("never",)
 
     def _drawn(self, answer: Any, message: Message, lease: int) -> Work:
-        now, part = self.world.now, self._script[: answer.attempt][-1]
-        if answer.attempt == 1 and answer.occurrence_id in self.book.replays:
-            part = self._script[-1]
+        now, name = self.world.now, answer.occurrence_id
+        tokens = self.book.granted[name]
+        count = tokens[answer.lease_token] - self.book.before[name]
+        part = self._script[:count][-1]
+        if name in self.book.replays:
+            part = self._script[1:][:count][-1]
         seconds = 130 if "long" in part else 5
         kinds = {"fail": ErrorClass.RETRYABLE, "permanent": ErrorClass.PERMANENT}
         kind = kinds.get(part)
         return Work(
-            answer.occurrence_id,
+            name,
             message.tenant,
             answer.lease_token,
             60,

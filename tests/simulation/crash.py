@@ -29,9 +29,18 @@ CALLS = {
     *("ensure", "acquire", "release", "park", "unpark", "parked"),
     *("reserve", "add", "advance", "put", "named_handlers", "tenants"),
     *("store", "rows_from", "relocate", "plan_apart"),
+    *("do", "lane", "slots"),
 }
 NOT_MADE = {"SCHEDULED -> DEAD"}
 WANTED_MOVES = {f"{a} -> {b}" for a, ends in MOVES.items() for b in ends} - NOT_MADE
+# What workers and their consumers bring about.
+WANTED_MOVES |= {
+    *("SCHEDULED -> RUNNING", "ENQUEUED -> RUNNING", "RUNNING -> SUCCEEDED"),
+    *("RUNNING -> RETRY_WAIT", "RUNNING -> DEAD", "RUNNING -> CANCELED"),
+    *("RETRY_WAIT -> SCHEDULED", "DEAD -> DEFERRED", "ENQUEUED -> DEAD"),
+    *("ENQUEUED -> DEFERRED", "ENQUEUED -> WAITING_OVERLAP"),
+    *("ENQUEUED -> SKIPPED_OVERLAP", "WAITING_OVERLAP -> SCHEDULED"),
+}
 # Of the points of lives of policies, so many have each value.
 LEAST_POINTS = 0.1
 POLICY_VALUES = (

@@ -36,6 +36,7 @@ CHANCES = {
     "message lost for good": 0.03,
     "message never claimed": 0.07,
     "deletion without effect": 0.3,
+    "acknowledgement late": 0.1,
     "worker dies": 0.35,
     "worker not heard of": 0.35,
     "lost acknowledgement": 0.25,
@@ -100,6 +101,10 @@ def make_call(
         answer = _apart(process, name, method, args)
     elif name == "send":
         answer = _send(process, method, *args)
+        if world.strikes("acknowledgement late"):
+            # What was sent may be worked on, and fail, meanwhile.
+            seconds = world.rng.uniform(3, 40)
+            world.others_until(world.now + timedelta(seconds=seconds))
     elif name in WRITES:
         answer = _write(process, name, method, args, kwargs)
     else:
@@ -243,7 +248,9 @@ def _send(
             answers[entry.entry_id] = Sent.RETRY
             continue
         (answer,) = method(queue, [entry]).values()
-        if answer is Sent.ACCEPTED:
+        if answer is Sent.ACCEPTED and '"died_at"' in entry.body:
+            world.workbook.on_letter(json.loads(entry.body)["id"])
+        elif answer is Sent.ACCEPTED:
             world.outbox.on_send(told_send(process, queue, entry))
         if world.strikes("accepted entry without answer"):
             answer = Sent.RETRY

@@ -51,8 +51,8 @@ class Life:
         lasts: how long after the beginning all is settled.
         policies: the policy values that it stands for.
         work: what its consumers make of each attempt, by number, the last for all
-            others: ok, fail, permanent, long, die, die long, never; no consumers
-            without it.
+            others; after a replay from the second on. They are ok, fail, permanent,
+            long, die, die long, never; no consumers without it.
         running: how many may run at the same time.
         counts: shards and groups at first, and those that the act `shards` announces;
             a process is not stopped then at what every pass calls.
@@ -300,8 +300,12 @@ def worked_lives() -> Iterator[Life]:
     ):
         yield Life(f"TRACKED, {name}", (create,), 20 * MINUTE, work=work)
     replay = Act(5 * MINUTE, "replay")
+    again = replace(create, spec=replace(spec, tries=replace(tries, most=2)))
     yield Life(
-        "TRACKED, replay", (create, replay), 22 * MINUTE, work=("permanent", "ok")
+        "TRACKED, replay",
+        (again, replay),
+        22 * MINUTE,
+        work=("permanent", "fail", "ok"),
     )
     stop = Act(200 * SECOND, "cancel one")
     yield Life(
@@ -313,5 +317,13 @@ def worked_lives() -> Iterator[Life]:
         yield Life(f"TRACKED, {overlap}", (often,), 26 * MINUTE, work=("long",))
     often = Act(SECOND, "create", twice)
     yield Life("TRACKED, quota", (often,), 24 * MINUTE, work=("long",), running=1)
+    hurried = replace(twice, tries=Tries(3, 90, 90, 150))
+    yield Life(
+        "TRACKED, quota and deadline",
+        (replace(often, spec=hurried),),
+        26 * MINUTE,
+        work=("fail", "long"),
+        running=1,
+    )
     leave = Act(220 * SECOND, "cancel")
     yield Life("TRACKED, cancel of all", (often, leave), 20 * MINUTE, work=("long",))

@@ -62,9 +62,9 @@ class Messages:
         if world.strikes("message lost for good"):
             self.lost.add((send.occurrence_id, send.number))
             return
-        is_poison = self.never_claimed or world.strikes("message never claimed")
         for _ in range(2 if world.strikes("message duplicated") else 1):
             visible_at = send.visible_at
+            is_poison = self.never_claimed or world.strikes("message never claimed")
             if world.strikes("message late"):
                 visible_at += world.rng.uniform(5, 400) * SECOND
             message = Message(

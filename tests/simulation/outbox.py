@@ -1,12 +1,10 @@
 """The way of outbox records to the relay: the stream, the sweep queue, faults."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from hourbell.domain.errors import HourbellError
-from hourbell.domain.occurrence import Occurrence, RowKey, Transition
-from hourbell.usecases.port_values import Change, same_wait
+from hourbell.domain.occurrence import Occurrence, RowKey
 from hourbell.usecases.relay import relay_keys, relay_rows
 
 from tests.simulation.log import Send
@@ -32,7 +30,10 @@ class OutboxRecords:
         world.note(_told_row(world.short(new.schedule_id), old, new))
         if new.state in {"DEFERRED", "RETRY_WAIT", "WAITING_OVERLAP"}:
             world.released.add(new.key)
-        if new.state != "SCHEDULED" or world.strikes("stream record lost"):
+        untold = new.state == "DEAD" and new.told_at is None
+        if new.state != "SCHEDULED" and not untold:
+            return
+        if world.strikes("stream record lost"):
             return
         for _ in range(2 if world.strikes("stream record repeated") else 1):
             late = world.strikes("stream record late")
@@ -102,7 +103,6 @@ class OutboxRecords:
 
         def relay(process: Any, attempt: str) -> None:
             nonlocal settled
-            self._tell(process, keys)
             report = relay_keys(process.outbox, keys)
             world.note(f"[{attempt}] {_told(report)}")
             settled = not report.unsettled
@@ -118,18 +118,6 @@ class OutboxRecords:
             world.note(f"sweep failed: {error}")
         if not settled:
             self._put_sweep(keys, receives + 1)
-
-    def _tell(self, process: Any, keys: tuple[RowKey, ...]) -> None:
-        """Stand in for the sending of dead letters."""
-        now = process.clock.now()
-        rows = process.timeline.read(keys).values()
-        dead = [row for row in rows if row.state == "DEAD" and row.told_at is None]
-        changes = [
-            Change(replace(row, told_at=now), Transition.TELL, same_wait(row))
-            for row in dead
-        ]
-        if changes:
-            process.timeline.move(changes)
 
     def on_send(self, send: Send) -> None:
         """Note an accepted message, and judge it."""

@@ -21,6 +21,7 @@ WORK = {
     **dict.fromkeys(("message duplicated", "message late", "redelivery"), 2.0),
     **dict.fromkeys(("deletion without effect", "lost acknowledgement"), 1.0),
     **dict.fromkeys(("worker dies", "worker not heard of", "redrive"), 1.0),
+    "acknowledgement late": 1.0,
     **dict.fromkeys(("message lost for good", "message never claimed"), 0.2),
 }
 FAULTS = tuple(name for name in (*CHANCES, *CALENDAR) if name not in WORK)

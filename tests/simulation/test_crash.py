@@ -20,6 +20,18 @@ FAST = (
 )
 
 
+# Of a failure and what follows: where something is written.
+WORKING = frozenset({"do", "move", "post"})
+
+
+def test_no_crash_of_a_workers_call_loses_or_doubles_work() -> None:
+    found = enumerate_life(LIVES["TRACKED, failure, retry"], only=WORKING)
+
+    assert found.violations == []
+    assert set(found.calls) == WORKING
+    assert found.moves >= {"RUNNING -> RETRY_WAIT", "RUNNING -> SUCCEEDED"}
+
+
 @pytest.mark.parametrize("name", FAST)
 def test_no_crash_at_any_port_call_loses_anything(name: str) -> None:
     found = enumerate_life(LIVES[name])

@@ -24,6 +24,8 @@ SEEDS = 180
 BY_CRASHES = {
     "twin_not_checked": "1 shards to 4 shards, occurrences",
     "twin_not_read": "1 shards to 4 shards, occurrences",
+    "attempts_of_all_replays": "TRACKED, replay",
+    "deadline_counts_healthy_waits": "TRACKED, quota and deadline",
     "due_rows_moved": "1 shards to 4 shards late, parking",
 }
 

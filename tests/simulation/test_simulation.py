@@ -7,7 +7,7 @@ import pytest
 
 from tests.simulation import faults, report
 from tests.simulation.log import Violation
-from tests.simulation.report import FAULTS, MANY_SEEDS, Report, Result
+from tests.simulation.report import FAULTS, MANY_SEEDS, WORK, Report, Result
 from tests.simulation.run import main, simulate
 from tests.simulation.specs import POLICY_VALUES
 
@@ -40,7 +40,7 @@ def test_the_command_tells_seeds_steps_faults_and_policies_as_json(
     told = json.loads(capsys.readouterr().out)
     assert (code, told["seeds"], told["violations"], told["failed"]) == (0, 1, 0, [])
     assert told["steps"] >= 40
-    assert set(told["faults"]) == set(FAULTS)
+    assert set(told["faults"]) == {*FAULTS, *WORK}
     assert set(told["policy_values"]) == set(POLICY_VALUES)
     assert told["counts"]["task: materializer"] > 0
 
@@ -59,7 +59,8 @@ def test_a_long_run_without_one_class_of_fault_fails(
 
 def whole(seed: int) -> Result:
     """Return a seed that met everything often enough."""
-    counts = Counter(dict.fromkeys((*FAULTS, *report.CALLS, *report.MOVES), 4))
+    names = (*FAULTS, *WORK, *report.CALLS, *report.MOVES)
+    counts = Counter(dict.fromkeys(names, 4))
     return Result(seed, 400, counts, [], set(POLICY_VALUES))
 
 
@@ -78,6 +79,7 @@ def test_what_was_met_often_enough_is_no_finding() -> None:
         ({"values": set(POLICY_VALUES) - {"misfire SKIP"}}, "misfire SKIP: in 0"),
         ({"counts": Counter(dict.fromkeys(FAULTS, 3))}, "tick missed: 90, needs 120"),
         ({"counts": Counter()}, "move order lost: 0, needs 12"),
+        ({"counts": Counter()}, "worker dies: 0, needs 30"),
     ],
 )
 def test_what_was_met_too_rarely_is_named(change: dict[str, object], text: str) -> None:

@@ -11,6 +11,8 @@ from tests.simulation.verdicts import SKEW, Verdicts
 SECOND = timedelta(seconds=1)
 # How long after it is over one may have been in another's way.
 LATELY = 60 * SECOND
+# How long at least who retries keeps its place in the lane; clocks differ.
+LANE_KEPT = 270 * SECOND
 ENDS = {"SUCCEEDED", "DEAD", "CANCELED", "MISSED", "SKIPPED_OVERLAP"}
 CLAIMABLE = {"SCHEDULED", "ENQUEUED"}
 HELD = {"DEFERRED", "WAITING_OVERLAP"}
@@ -29,6 +31,7 @@ class Workbook:
         begun: when the first attempt since the last replay was written.
         waited: how long it has waited since then though nothing had failed.
         before: how many attempts there were when it was last replayed.
+        letters: how many dead letters of an occurrence were accepted.
         over: when an occurrence was last over.
     """
 
@@ -45,6 +48,7 @@ class Workbook:
         self.before: Counter[str] = Counter()
         self.over: dict[str, datetime] = {}
         self.effects: set[str] = set()
+        self.letters: Counter[str] = Counter()
         # Rows that were written by the port call that is under way.
         self._fresh: list[Any] = []
         self._verdicts = Verdicts(self)
@@ -63,6 +67,13 @@ class Workbook:
         """Note an effect, the only one of its id."""
         self.effects.add(name)
 
+    def on_letter(self, name: str) -> None:
+        """Judge a dead letter that a queue accepted."""
+        self.letters[name] += 1
+        row = self._row(name)
+        if row is None or name not in self.over:
+            self.violate("a letter has its death", name)
+
     def on_claimed(self, told: list[Any]) -> None:
         """Judge the answers to a claim."""
         for each in told:
@@ -72,6 +83,12 @@ class Workbook:
             if attempt is None:
                 text = f"{each.occurrence_id} runs with a token that is not stored"
                 self.violate("a lease is stored", text)
+                continue
+            # It may have died and been replayed before this is answered.
+            count = attempt - self.before[each.occurrence_id]
+            if count > 0 and each.attempt != count:
+                text = f"{each.occurrence_id}: attempt {attempt} is told {each.attempt}"
+                self.violate("attempts start anew with a replay", text)
 
     def on_beats(
         self, held: list[Any], told: list[Any], began: datetime, *, sure: bool
@@ -268,6 +285,9 @@ class Workbook:
             self.violate("what waits has one that runs", name)
 
     def _judge_skip(self, new: Any) -> None:
+        name, until = new.occurrence_id, new.available_at + LANE_KEPT
+        if name in self.begun and self.world.now < until:
+            self.violate("who retries keeps its place", name)
         least = 2 if self.spec(new).overlap == "QUEUE_ONE" else 1
         if self.spec(new).overlap == "ALLOW" or len(self._in_the_way(new)) < least:
             text = f"{new.occurrence_id}: {self._in_the_way(new)}"
@@ -368,6 +388,10 @@ class Workbook:
             and self.over[name] < (world.now - world.patience)
         ):
             self.violate("each death is told", text)
+        if row.told_at is not None and not self.letters[name]:
+            spec = self.spec(row)
+            if spec.handler != "far":
+                self.violate("each death is told", f"{text}, without a letter")
         if row.state in {"PLANNED", *ENDS}:
             return
         times = (
