@@ -41,6 +41,8 @@ COPIES = 6
 LOSSES = {"claim": 3, "complete": 4, "fail": 2}
 """Of each route, every how manieth answer is lost."""
 RETRY = {"max_attempts": 10, "base_seconds": 1, "cap_seconds": 2}
+BY_FUNCTION_URL = {"python_process", "nodejs"}
+"""Which call the workers' function URL; the others go through API Gateway."""
 NAMES = [example.name for example in ALL]
 
 
@@ -72,6 +74,9 @@ class Stage:
         self._story = story
         self._count = count
         self._name = story.example.name.replace("_", "-")
+        self._service, self._url = "execute-api", world.stack.api_url
+        if story.example.name in BY_FUNCTION_URL:
+            self._service, self._url = "lambda", world.stack.workers_url
         self._sqs: Any = world.stack.admin_session().client("sqs")
         self._queue_url = self._sqs.create_queue(QueueName=f"inbox-{self._name}")[
             "QueueUrl"
@@ -92,7 +97,7 @@ class Stage:
     def play(self) -> None:
         """Let everything happen to the example."""
         with ExitStack() as stack:
-            proxy = stack.enter_context(proxied(self._world.stack.api_url, LOSSES))
+            proxy = stack.enter_context(proxied(self._url, LOSSES))
             self._order()
             self._copy_messages()
             first = stack.enter_context(self._consumer(proxy))
@@ -150,6 +155,7 @@ class Stage:
                 "AWS_REGION": self._world.stack.region,
                 "AWS_ENDPOINT_URL_SQS": self._world.stack.endpoint_url,
                 "HOURBELL_API_URL": proxy.url,
+                "HOURBELL_API_SERVICE": self._service,
                 "HOURBELL_QUEUE_URL": self._queue_url,
                 "HOURBELL_LEASE_SECONDS": str(LEASE_SECONDS),
             },

@@ -92,7 +92,7 @@ class Consumer:
             api_url: of the API, stage included, or of the workers' function URL;
                 HOURBELL_API_URL by default.
             service: what requests are signed for, where the URL does not tell:
-                `execute-api` (default) or `lambda`.
+                `execute-api` or `lambda`; HOURBELL_API_SERVICE by default.
             session: whose credentials sign; the usual search by default.
             options: how to work.
 
@@ -103,6 +103,7 @@ class Consumer:
         api_url = api_url or os.environ.get("HOURBELL_API_URL")
         if not api_url:
             raise ValueError("Where is the API? Set HOURBELL_API_URL.")
+        service = service or os.environ.get("HOURBELL_API_SERVICE")
         chosen = options or Options()
         core = session or Session()
         region = os.environ.get("AWS_REGION") or core.get_config_variable("region")
