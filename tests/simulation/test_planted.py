@@ -26,6 +26,7 @@ BY_CRASHES = {
     "twin_not_read": "1 shards to 4 shards, occurrences",
     "attempts_of_all_replays": "TRACKED, replay",
     "deadline_counts_healthy_waits": "TRACKED, quota and deadline",
+    "heartbeat_looks_at_no_version": "TRACKED, cancel of all",
     "due_rows_moved": "1 shards to 4 shards late, parking",
 }
 

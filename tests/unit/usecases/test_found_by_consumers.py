@@ -7,7 +7,7 @@ from hourbell.domain.occurrence import State
 from hourbell.usecases.occurrences import cancel_occurrence
 from hourbell.usecases.ports import Change, Write
 from hourbell.usecases.work_ports import Deed
-from hourbell.usecases.work_values import Answer, Outcome
+from hourbell.usecases.work_values import Answer, Beat, Outcome
 
 from tests.unit.usecases.working import Shop
 
@@ -84,6 +84,26 @@ class Interrupted:
         if meanwhile is not None:
             meanwhile()
         return self.target.do(deed)
+
+
+def test_a_heartbeat_of_the_moment_in_which_a_lease_is_ended_is_not_passed_over() -> (
+    None
+):
+    shop = Shop()
+    name = shop.due()
+    token = shop.run(name, seconds=20)
+    shop.world.clock.set(shop.now + timedelta(minutes=1))
+    told: list[Beat] = []
+
+    def meanwhile() -> None:
+        told.append(shop.beat(name, token, seconds=300))
+
+    shop.world.ledger = Interrupted(shop, meanwhile)  # type: ignore[assignment]
+    shop.tick()
+
+    assert [each.outcome for each in told] == [Outcome.OK]
+    assert shop.row(name).state is State.RUNNING
+    assert shop.complete(name, token).state is State.SUCCEEDED
 
 
 def interrupted(shop: Shop, name: str) -> None:

@@ -107,7 +107,7 @@ def failing(
     )
     shard = _release_shard(place, waiting, now)
     deed = Deed(
-        (Change(waiting, Transition.RETRY, _expected(row)),),
+        (Change(waiting, Transition.RETRY, _expected(row, waiting)),),
         dispatches=(release_of(waiting, shard, now),),
         attempts=(attempt_of(row, failure, now),),
         frees=slot_of(row),
@@ -242,7 +242,7 @@ def _over(
         letters = (DeadLetter.of(after),)
         dispatches = (*dispatches, letter_of(after, place.shard_map, now))
     deed = Deed(
-        (Change(after, transition, _expected(row)), *exit_.changes),
+        (Change(after, transition, _expected(row, after)), *exit_.changes),
         dispatches=dispatches,
         lane=exit_.lane,
         frees=slot_of(row) if row.state is State.RUNNING else None,
@@ -262,11 +262,19 @@ def still_its_workers(row: Occurrence) -> tuple[tuple[str, object], ...]:
     )
 
 
-def _expected(row: Occurrence) -> tuple[tuple[str, object], ...]:
-    """Return what must still be so: whose it is, or how often it was sent."""
-    if row.state is State.RUNNING:
-        return still_its_workers(row)
-    return (("attempt", row.attempt), ("sends", row.sends))
+def _expected(row: Occurrence, after: Occurrence) -> tuple[tuple[str, object], ...]:
+    """Return what must still be so: whose it is, or how often it was sent.
+
+    Who ends an attempt since its worker is not heard of must not pass over a heartbeat
+    of the same moment.
+    """
+    if row.state is not State.RUNNING:
+        return (("attempt", row.attempt), ("sends", row.sends))
+    failure = None if after.state is State.SUCCEEDED else after.failure
+    if failure is not None and failure.error_class is ErrorClass.LEASE_EXPIRED:
+        lease = ("lease_expires_at", row.lease_expires_at)
+        return (*still_its_workers(row), lease)
+    return still_its_workers(row)
 
 
 def _release_shard(place: Workplace, row: Occurrence, now: datetime) -> int:
