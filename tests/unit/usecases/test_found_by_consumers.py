@@ -1,15 +1,23 @@
 """Faults that the simulation's consumers found, each as the shortest course."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
-from hourbell.domain.occurrence import State
+import pytest
+from hourbell.domain.dispatch import DispatchKind
+from hourbell.domain.errors import Transient
+from hourbell.domain.occurrence import Occurrence, State
+from hourbell.domain.schedule import Timing
+from hourbell.domain.shards import Epoch, ShardMap
 from hourbell.usecases.occurrences import cancel_occurrence
 from hourbell.usecases.ports import Change, Write
 from hourbell.usecases.work_ports import Deed
 from hourbell.usecases.work_values import Answer, Beat, Outcome
 
+from tests.unit.usecases.faults import UnclearTimeline
 from tests.unit.usecases.working import Shop
+from tests.unit.usecases.world import START, World
 
 
 class Delayed:
@@ -140,3 +148,34 @@ def test_a_failure_is_no_retry_after_a_cancel_of_the_same_moment() -> None:
 
     assert told.state is State.CANCELED
     assert shop.row(name).state is State.CANCELED
+
+
+def crossed() -> tuple[World, Occurrence]:
+    """Return a world hours after a row of 12:05, and the row; 12:30 began an epoch."""
+    epochs = (Epoch(None, 4, 2), Epoch(START + timedelta(minutes=30), 16, 4))
+    world = World(shard_map=ShardMap(epochs))
+    row = world.add(Timing("5 * * * *"))
+    world.clock.set(START + timedelta(hours=3))
+    return world, row
+
+
+def test_a_cancel_announces_the_time_that_follows_behind_the_scan() -> None:
+    world, row = crossed()
+
+    told = cancel_occurrence(world.workplace, "acme", row.occurrence_id)
+
+    (follow,) = world.store.all_dispatches()
+    assert told.state is State.CANCELED
+    assert (follow.kind, follow.is_open) == (DispatchKind.FOLLOW, True)
+    assert follow.scheduled_for == row.scheduled_for + timedelta(hours=1)
+
+
+def test_a_cancel_without_a_clear_answer_about_what_follows_plans_nothing() -> None:
+    world, row = crossed()
+    unclear = UnclearTimeline(world.timeline, lambda name, _: name == "post")
+    place = replace(world.workplace, timeline=unclear)
+
+    with pytest.raises(Transient):
+        cancel_occurrence(place, "acme", row.occurrence_id)
+
+    assert world.rows() == [row]

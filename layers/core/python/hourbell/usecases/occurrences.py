@@ -24,6 +24,7 @@ from hourbell.domain.schedule import next_planned
 from hourbell.domain.work import DeadLetter
 from hourbell.domain.zones import release_at_hand
 from hourbell.usecases.attempts import let_go, version_of
+from hourbell.usecases.following import post_follows
 from hourbell.usecases.lanes import leave
 from hourbell.usecases.port_values import same_wait
 from hourbell.usecases.ports import Change, Write
@@ -225,6 +226,10 @@ def _plan_following(
             tzdb=release_at_hand(version.tzdb),
             planned_at=now,
         )
+        # Across an epoch's beginning it lies in a shard that may have been passed.
+        is_crossed = shards.is_crossed(row.scheduled_for, now)
+        if is_crossed and post_follows(place.timeline, shards, [planned], now):
+            raise Transient(f"the time after {row.occurrence_id} is not certain")
         answers = place.timeline.plan([planned])
     else:
         return
