@@ -224,6 +224,22 @@ def test_a_pause_lets_go_on_what_was_begun_and_what_was_sent() -> None:
     assert (answer.answer, answer.reason) == (Answer.SKIP, SkipReason.CANCELED)
 
 
+def test_a_change_does_not_take_back_what_was_begun_a_moment_before_its_time() -> None:
+    retry = Retry(base_seconds=1, cap_seconds=1)
+    shop = Shop("30 13 * * *", retry=retry)
+    shop.until(shop.first.scheduled_for - 2 * SECOND)
+    name = shop.first.occurrence_id
+    shop.fail(name, shop.run(name))
+    shop.tick()
+    assert shop.row(name).state is State.ENQUEUED
+
+    stop(shop, ScheduleState.PAUSED)
+
+    assert shop.row(name).state is State.ENQUEUED
+    shop.until(shop.first.scheduled_for)
+    shop.run(name)
+
+
 def test_a_canceled_cursor_is_followed_by_the_next_time() -> None:
     shop = Shop("30 13 * * *")
     assert cancel(shop, shop.first.occurrence_id) is State.CANCELED

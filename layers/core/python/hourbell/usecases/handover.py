@@ -324,15 +324,22 @@ def _withdraw(
     """
     transition = _stopping(ended)
     current: Occurrence | None = row
-    while current is not None and current.state in TRANSITIONS[transition].sources:
+    while current is not None and _may_be_taken_back(current, transition):
         canceled = canceling(current, ending(ended), now)
-        (answer,) = plane.timeline.move([Change(canceled, transition)])
+        # Who claims it meanwhile has it, also if it waits for a retry by then.
+        unclaimed = (("attempt", current.attempt), ("waits", current.waits))
+        (answer,) = plane.timeline.move([Change(canceled, transition, unclaimed)])
         if answer is Write.APPLIED:
             return canceled
         if answer is Write.UNKNOWN:
             raise Transient(f"no clear answer about {row.occurrence_id}")
         current = plane.timeline.read([row.key]).get(row.key)
     return current
+
+
+def _may_be_taken_back(row: Occurrence, transition: Transition) -> bool:
+    """Whether a change may take a row back: what a worker has had goes on."""
+    return row.state in TRANSITIONS[transition].sources and not row.is_begun
 
 
 def _counted(ended: Version) -> int:
