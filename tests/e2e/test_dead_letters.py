@@ -59,7 +59,7 @@ def mail(api_world: ApiWorld) -> Mail:
 
 @pytest.fixture(scope="module")
 def tenant(api_world: ApiWorld) -> Tenant:
-    return api_world.tenant("yew")
+    return api_world.tenant("linden")
 
 
 def due(tenant: Tenant, name: str, **fields: Any) -> str:

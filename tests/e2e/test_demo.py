@@ -60,6 +60,8 @@ def processes_of(folder: Path) -> list[str]:
     return found
 
 
+# The gate runs the demo itself, too.
+@pytest.mark.long
 def test_everything_arrives_in_time_and_nothing_is_left_behind(tmp_path: Path) -> None:
     state = tmp_path / "demo"
     with demo(state, "--json") as process:

@@ -85,6 +85,7 @@ def test_killing_every_worker_in_turn_loses_nothing(tmp_path: Path) -> None:
     assert {API, "hourbell-relay"} <= set(killer.killed.values())
 
 
+@pytest.mark.long
 def test_without_the_pump_the_sweep_delivers_even_if_a_relay_dies(
     tmp_path: Path,
 ) -> None:
