@@ -174,6 +174,10 @@ class Misfires:
         was_deferred = row.key in self.world.released
         if now is None or row.state == "CANCELED" or was_deferred:
             return
+        entry = self.history.owners[row.version].entry
+        if row.state == "MISSED" and entry.is_stopped and entry.ends_at < now:
+            # A pass that did not know of the stop; that would have ended it as well.
+            return
         overdue = is_overdue(spec, row.scheduled_for, now)
         if overdue != (row.misfire or row.state == "MISSED"):
             self._violate(f"{label} at {now}, misfire={row.misfire}")

@@ -380,6 +380,15 @@ class Model:
             if row.state == "DEFERRED" and row.available_at > self.now - MINUTE
         }
 
+    def _canceled_by_hand(self, history: History) -> set[str]:
+        """Return the ids of occurrences that somebody canceled by their own names."""
+        rows = self.store.by_schedule[history.schedule_id]
+        return {
+            name
+            for name, row in rows.items()
+            if (row.state, row.reason) == ("CANCELED", "CANCELED")
+        }
+
     def _own_sends(self, history: History) -> dict[str, list[Send]]:
         own = history.schedule_id + ".v"
         return {name: each for name, each in self.sends.items() if name.startswith(own)}
@@ -405,7 +414,8 @@ class Model:
                     known = row.state == "CANCELED"
                     invariant = "what stands runs" if known else DISPATCHED
                     self._violate(invariant, text, history)
-            for name in told - set(self.sends) - self._later(history):
+            unsent = told - set(self.sends) - self._later(history)
+            for name in unsent - self._canceled_by_hand(history):
                 if not history.stops(number) and not owner.spec.tracked:
                     text = f"{call.mark} {call.kind} told {name}, which never ran"
                     self._violate("what stands runs", text, history)

@@ -385,6 +385,8 @@ class Workbook:
         if (
             row.state == "DEAD"
             and row.told_at is None
+            # Expired: everything was down for longer than it is kept.
+            and (row.expires_at is None or row.expires_at > world.now)
             and self.over[name] < (world.now - world.patience)
         ):
             self.violate("each death is told", text)
