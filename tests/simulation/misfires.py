@@ -11,6 +11,9 @@ from tests.simulation.rules import ceil_second, spelled
 SECOND = timedelta(seconds=1)
 THRESHOLD = 60 * SECOND
 HORIZON = 180 * SECOND
+# Older than this, what ran may have been deleted.
+FORGOTTEN = timedelta(days=14, hours=23)
+MONTHS = 10**7
 
 
 @dataclass(frozen=True)
@@ -37,16 +40,28 @@ def is_overdue(spec: Spec, time: datetime, now: datetime) -> bool:
 
 def is_too_late(spec: Spec, time: datetime, now: datetime) -> bool:
     late = spec.max_lateness
-    return late is not None and now - time > timedelta(seconds=late)
+    bound = FORGOTTEN if late is None else min(FORGOTTEN, timedelta(seconds=late))
+    return now - time > bound
+
+
+def is_forgotten(time: datetime, planned_at: datetime) -> bool:
+    """Whether a time was planned so late that it may have run before."""
+    return planned_at - time > FORGOTTEN
 
 
 def verdicts(
-    spec: Spec, overdue: list[datetime], now: datetime
+    spec: Spec, overdue: list[datetime], now: datetime, *, is_certain: bool = True
 ) -> dict[datetime, Verdict]:
-    """Return what becomes of all overdue times, in order, by a decision of `now`."""
+    """Return what becomes of all overdue times, in order, by a decision of `now`.
+
+    `is_certain`: the first of them cannot have run and been forgotten.
+    """
     count = allowed(spec)
     latest = overdue[-count:] if count else []
     run = [time for time in latest if not is_too_late(spec, time, now)]
+    if is_certain and latest[:1] == overdue[:1] and latest[1:] == run:
+        lateness = timedelta(seconds=spec.max_lateness or MONTHS)
+        run = latest if now - latest[0] <= lateness else run
     reasons = {"SKIP": "MISFIRE_SKIPPED", "FIRE_ONCE": "MISFIRE_LATER_ONE_RUNS"}
     found = {}
     for time in overdue:
@@ -133,7 +148,9 @@ class Misfires:
         if after and is_overdue(spec, after[0], decision.as_of):
             self._violate(f"{label}: leaves {after[0]} out")
         overdue = [before[-1], *covered]
-        found = verdicts(spec, overdue, decision.as_of)
+        row = self.rows.get(self._name(number, before[-1]))
+        is_certain = row is None or not is_forgotten(before[-1], row.planned_at)
+        found = verdicts(spec, overdue, decision.as_of, is_certain=is_certain)
         for time, verdict in found.items():
             self.decided.add(self._name(number, time))
             needs_row = time in overdue[:2] or verdict.place is not None
@@ -185,7 +202,9 @@ class Misfires:
             own = self.own[row.version]
             times = [t for t in own if t >= row.scheduled_for]
             times = [t for t in times if is_overdue(spec, t, now)]
-            verdict = verdicts(spec, times, now)[row.scheduled_for]
+            is_certain = not is_forgotten(row.scheduled_for, row.planned_at)
+            found = verdicts(spec, times, now, is_certain=is_certain)
+            verdict = found[row.scheduled_for]
             if (verdict.place is None) != (row.state == "MISSED"):
                 self._violate(f"{label} at {now}, should be {verdict}")
             elif row.state == "MISSED" and row.reason != verdict.reason:

@@ -78,6 +78,10 @@ class Remembering(dict[Any, Any]):
         return self[key]
 
 
+# What a row may be that is put where one has expired: it tells times, or why not.
+MAY_RETURN = frozenset({"PLANNED", "MISSED", "CANCELED"})
+
+
 class WatchedStore(MemoryStore):
     """The store of a simulated world.
 
@@ -153,8 +157,6 @@ class WatchedStore(MemoryStore):
             self._violate("one place for each row", text, row.schedule_id)
             return
         self.expired[row.occurrence_id] = known
-        if row.is_open:
-            self._violate("what expired never comes back", text, row.schedule_id)
 
     def put_dispatch(self, row: Dispatch) -> None:
         """Make a write of a dispatch row."""
@@ -220,6 +222,8 @@ class WatchedStore(MemoryStore):
             self._judge_move(old, new, name)
         if self.world.is_tracked(new.schedule_id):
             self.world.workbook.on_row(old, new)
+        if new.occurrence_id in self.expired and new.state not in MAY_RETURN:
+            self._violate("what expired never runs again", name, new.schedule_id)
         ended = new.state in {"MISSED", "CANCELED", "DEAD"}
         if ended and not (new.reason and new.expires_at and new.finished_at):
             self._violate("an end has a reason", name, new.schedule_id)

@@ -150,6 +150,59 @@ def test_a_missed_time_says_why() -> None:
     assert reason(MisfirePolicy.CATCH_UP, 100) is MissReason.BEYOND_LIMIT
 
 
+def daily(days: float, misfire: Misfire, *, is_certain: bool = True) -> list[datetime]:
+    """Return what of a daily schedule runs that was overdue for so many days."""
+    timing = Timing("0 12 * * *")
+    now = NOON + timedelta(days=days)
+    overdue = Overdue(NOON, 1, now, now - MINUTE, None, is_certain)
+    decision = decide(timing, misfire, overdue, 60)
+    first = [NOON] if decision.lets_run(NOON) else []
+    run = [*first, *decision.run_times(timing, NOON)]
+    assert decision.runs == len(run) - len(first)
+    return run
+
+
+CATCH_UP = Misfire(MisfirePolicy.CATCH_UP, 1000)
+HOUR = 1 / 24
+
+
+@pytest.mark.parametrize(
+    ("days", "misfire", "days_that_run"),
+    [
+        (14.9, CATCH_UP, range(15)),
+        # The first one is forgotten, but certain not to have run.
+        (15 - HOUR / 2, CATCH_UP, range(15)),
+        (15.9, CATCH_UP, range(16)),
+        # The second one is forgotten, too, and may have run.
+        (16, CATCH_UP, range(2, 16)),
+        (40, CATCH_UP, range(26, 40)),
+        (16, Misfire(), range(15, 16)),
+    ],
+)
+def test_what_may_have_run_and_been_deleted_does_not_run(
+    days: float, misfire: Misfire, days_that_run: Sequence[int]
+) -> None:
+    expected = [NOON + timedelta(days=n) for n in days_that_run]
+    assert daily(days, misfire) == expected
+
+
+def test_the_first_one_does_not_run_either_if_it_may_have_run() -> None:
+    assert daily(15.9, CATCH_UP, is_certain=False) == [
+        NOON + timedelta(days=n) for n in range(1, 16)
+    ]
+    # The hour before the end of the retention is forgotten already.
+    assert daily(15 - HOUR / 2, CATCH_UP, is_certain=False)[0] == NOON + timedelta(1)
+    assert daily(14.9, CATCH_UP, is_certain=False)[0] == NOON
+
+
+def test_what_is_forgotten_was_too_late() -> None:
+    as_of = NOON + timedelta(days=14, hours=23)
+    for policy in MisfirePolicy:
+        misfire = Misfire(policy, 2)
+        assert misfire.reason(NOON, as_of) is not MissReason.TOO_LATE
+        assert misfire.reason(NOON, as_of + SECOND) is MissReason.TOO_LATE
+
+
 POLICIES = st.builds(
     Misfire,
     st.sampled_from(MisfirePolicy),

@@ -313,11 +313,12 @@ def test_what_is_too_old_is_named_and_not_counted_out() -> None:
     row = world.add(EVERY_MINUTE)
     world.clock.advance(SECOND / 4)
     done = fill(world, row, START - 3000 * DAY, START, limit=2)
-    edge = START + SECOND - 15 * DAY
+    old = timedelta(days=14, hours=23)
+    edge = START + SECOND - old
     assert done.skipped_before == edge
     assert [item.scheduled_for for item in done.items] == [
-        START + MINUTE - 15 * DAY,
-        START + 2 * MINUTE - 15 * DAY,
+        START + MINUTE - old,
+        START + 2 * MINUTE - old,
     ]
     nothing = fill(world, row, START - 3000 * DAY, START - 16 * DAY)
     assert (nothing.items, nothing.next_from) == ((), None)

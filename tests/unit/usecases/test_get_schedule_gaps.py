@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hourbell.domain.misfire import Misfire, MisfirePolicy, MissReason
 from hourbell.domain.occurrence import CancelReason, Occurrence, State
-from hourbell.domain.policies import RETENTION
+from hourbell.domain.retention import RETENTION
 from hourbell.domain.schedule import Timing
 from hourbell.usecases import gaps
 from hourbell.usecases.change_schedule import pause

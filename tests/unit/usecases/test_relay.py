@@ -9,7 +9,7 @@ import pytest
 from hourbell.domain.definition import Definition, Tracking, VersionRef
 from hourbell.domain.occurrence import Occurrence, State
 from hourbell.domain.packing import MAX_BYTES
-from hourbell.domain.policies import RETENTION
+from hourbell.domain.retention import RETENTION
 from hourbell.domain.schedule import Timing
 from hourbell.usecases.materialize import advance
 from hourbell.usecases.ports import Sent

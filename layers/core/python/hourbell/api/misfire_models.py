@@ -7,7 +7,8 @@ from pydantic import AfterValidator, Field, model_validator
 from hourbell.api.documents import Answer, WholeBody, carried, one_of
 from hourbell.domain.errors import Finding
 from hourbell.domain.misfire import MAX_CATCH_UP, Misfire, MisfirePolicy
-from hourbell.domain.policies import MISFIRE_THRESHOLD, RETENTION
+from hourbell.domain.policies import MISFIRE_THRESHOLD
+from hourbell.domain.retention import RETENTION
 
 THRESHOLD_SECONDS: Final = int(MISFIRE_THRESHOLD.total_seconds())
 MIN_LATENESS_SECONDS: Final = THRESHOLD_SECONDS + 1

@@ -5,7 +5,7 @@ row under the first time that it covers carries it, and whoever finds it there o
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -13,6 +13,7 @@ from itertools import takewhile
 from typing import Final
 
 from hourbell.domain.instants import ceil_second
+from hourbell.domain.retention import REMEMBERED
 from hourbell.domain.schedule import Timing, upcoming
 from hourbell.domain.zones import TICK
 
@@ -72,7 +73,8 @@ class Misfire:
     def reason(self, instant: datetime, as_of: datetime) -> MissReason:
         """Return why a time did not run by a decision of `as_of`."""
         oldest = self.oldest(as_of)
-        if oldest is not None and instant < oldest:
+        bound = as_of - REMEMBERED
+        if instant < (bound if oldest is None else max(oldest, bound)):
             return MissReason.TOO_LATE
         if self.policy is MisfirePolicy.SKIP:
             return MissReason.SKIPPED
@@ -135,6 +137,8 @@ class Overdue:
         now: by which clock.
         before: times before this are overdue too.
         owned_until: its version owns no time from here on; None for no bound.
+        is_certain: whether it cannot have run: it was planned while the row of what
+            ran would have been there still.
     """
 
     instant: datetime
@@ -142,6 +146,7 @@ class Overdue:
     now: datetime
     before: datetime
     owned_until: datetime | None = None
+    is_certain: bool = True
 
 
 def decide(
@@ -152,6 +157,9 @@ def decide(
     Work and memory are bounded by MAX_COVERED and the policy's limit: of a longer past
     the oldest part is covered, of which nothing runs, and the first time after it is
     `following`, overdue itself.
+
+    Of times that are not REMEMBERED, one may have run, expired and been deleted. So
+    none of them runs, unless it is the only one that would and is certain not to have.
 
     Raises:
         InvalidInput: the timing makes no sense to this release.
@@ -170,11 +178,22 @@ def decide(
         latest.append(instant)
         if cut is not None and count == MAX_COVERED + max(misfire.runs, 1):
             return _decision(overdue, cut, [], beyond, per_minute)
-    oldest = misfire.oldest(overdue.now)
-    run = [
-        each for each in latest if misfire.runs and (oldest is None or each >= oldest)
-    ]
+    run = _running(misfire, overdue, latest)
     return _decision(overdue, (last, count), run, following, per_minute)
+
+
+def _running(
+    misfire: Misfire, overdue: Overdue, latest: Iterable[datetime]
+) -> list[datetime]:
+    """Return which of the latest overdue times run."""
+    if not misfire.runs:
+        return []
+    oldest = misfire.oldest(overdue.now)
+    run = [each for each in latest if oldest is None or each >= oldest]
+    remembered = [each for each in run if each >= overdue.now - REMEMBERED]
+    forgotten = run[: len(run) - len(remembered)]
+    is_sure = forgotten == [overdue.instant] and overdue.is_certain
+    return run if is_sure else remembered
 
 
 def _owned(timing: Timing, overdue: Overdue) -> Iterator[datetime]:

@@ -3,12 +3,10 @@
 from datetime import datetime, timedelta
 
 from hourbell.domain.occurrence import Occurrence, State
+from hourbell.domain.retention import RETENTION
 
 # A due time reached later than this after its scheduled_for is a misfire.
 MISFIRE_THRESHOLD = timedelta(seconds=60)
-
-# Terminal rows are kept at least this long.
-RETENTION = timedelta(days=15)
 
 # Writers (functions and their retries) are dead this long after they started, so a
 # bucket that ended this long ago gets no new row.

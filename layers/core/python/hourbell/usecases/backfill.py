@@ -23,8 +23,8 @@ from hourbell.domain.occurrence import (
     row_key,
 )
 from hourbell.domain.occurrence import occurrence_id as id_of
-from hourbell.domain.policies import RETENTION
 from hourbell.domain.rates import Rate, usual_rates
+from hourbell.domain.retention import REMEMBERED
 from hourbell.domain.routing import queue_key
 from hourbell.domain.zones import release_at_hand
 from hourbell.usecases.backfill_values import (
@@ -84,7 +84,7 @@ def backfill(
     """
     last = request.checked(now)
     schedule = _find_settled(changes, caller, schedule_id, dry_run=request.dry_run)
-    edge = ceil_second(now - RETENTION)
+    edge = ceil_second(now - REMEMBERED)
     first = max(request.first, edge)
     parts: tuple[Stretch, ...] = ()
     if first < last:
@@ -255,7 +255,7 @@ class _Work:
         """Return what gap rows say of times without a row of their own."""
         told: dict[datetime, State] = {}
         for version in {time.version.ref: time.version for time in times}.values():
-            search = Search(version, self._reader(version), self.now - RETENTION)
+            search = Search(version, self._reader(version), self.now - REMEMBERED)
             own = [time.instant for time in times if time.version is version]
             for instant, gap in covering(search, own[::-1]).items():
                 answer = told_by(gap, version, instant)

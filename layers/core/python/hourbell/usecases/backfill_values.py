@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from hourbell.domain.errors import Finding, InvalidInput
 from hourbell.domain.instants import format_instant
-from hourbell.domain.policies import RETENTION
+from hourbell.domain.retention import RETENTION
 
 # State of a time that was backfilled and whose row is deleted by now.
 EXPIRED = "EXPIRED"

@@ -14,7 +14,7 @@ from hourbell.domain.occurrence import (
     occurrence_id,
     row_key,
 )
-from hourbell.domain.policies import RETENTION
+from hourbell.domain.retention import REMEMBERED, RETENTION
 from hourbell.domain.schedule import next_time, previous_time, upcoming
 from hourbell.domain.zones import TICK, TZDB_VERSION
 from hourbell.usecases.gaps import Search, covering, told_by
@@ -315,7 +315,7 @@ def _due(
     gap: Occurrence | None,
     now: datetime,
 ) -> Due:
-    state: str = EXPIRED if now - instant > RETENTION else NONE
+    state: str = EXPIRED if now - instant > REMEMBERED else NONE
     reason = None
     told = None if gap is None else told_by(gap, version, instant)
     if told is not None:

@@ -25,7 +25,7 @@ from hourbell.domain.job import (
     is_job_id,
     is_job_place,
 )
-from hourbell.domain.policies import RETENTION
+from hourbell.domain.retention import RETENTION
 from hourbell.usecases.identify import Caller
 from hourbell.usecases.job_ports import JobItem, JobQueue, Jobs
 from hourbell.usecases.paging import no_cursor, page_after

@@ -29,6 +29,7 @@ from hourbell.domain.policies import (
     is_deferred,
     is_misfire,
 )
+from hourbell.domain.retention import REMEMBERED
 from hourbell.domain.schedule import matches, next_planned
 from hourbell.domain.shards import ShardMap
 from hourbell.domain.zones import TICK, release_at_hand
@@ -210,6 +211,7 @@ def _decide(bench: Bench, row: Occurrence, version: Version) -> Decision:
         bench.now,
         bench.now - MISFIRE_THRESHOLD - window,
         owned_until,
+        is_certain=row.planned_at <= row.scheduled_for + REMEMBERED,
     )
     definition = version.definition
     return decide(
@@ -245,6 +247,8 @@ def _gap_case(
             place + itself + number - 1,
         )
         for number, instant in enumerate(times, start=1)
+        # Decided so long ago, it may have run, expired and been deleted.
+        if instant >= bench.now - REMEMBERED
     )
     ends = following is None
     return Case(row, version, verdict, cursor, runs, decision, place, ends)

@@ -20,11 +20,10 @@ from hourbell.domain.occurrence import (
     Transition,
 )
 from hourbell.domain.routing import queue_key
-from hourbell.domain.schedule import next_planned
 from hourbell.domain.work import DeadLetter
-from hourbell.domain.zones import release_at_hand
 from hourbell.usecases.attempts import let_go, version_of
 from hourbell.usecases.following import post_follows
+from hourbell.usecases.judging import Bench, judge
 from hourbell.usecases.lanes import leave
 from hourbell.usecases.port_values import same_wait
 from hourbell.usecases.ports import Change, Write
@@ -207,34 +206,32 @@ def _plan_following(
         message = "The schedule is being changed; try again in a moment."
         raise Conflict(message, code="schedule_changing")
     try:
-        ahead = next_planned(version.timing, row.scheduled_for, row.sequence)
+        case = judge(_bench(place, row, now), row, version)
     except InvalidInput as error:
         message = "The schedule's times cannot be told by this release."
         raise Conflict(message, code="schedule_changing") from error
     shards = place.shard_map
-    if ahead is None:
+    answers: list[Write] = []
+    if case.ends and version.ends_at is None:
         ending = completion_of(version, row.scheduled_for, shards, now)
-        answers = place.timeline.post([ending])
-    elif version.owns(ahead[0]):
-        planned = Occurrence(
-            schedule_id=row.schedule_id,
-            version=row.version,
-            scheduled_for=ahead[0],
-            shard=shards.shard_of(row.schedule_id, ahead[0]),
-            tenant_id=row.tenant_id,
-            sequence=ahead[1],
-            tzdb=release_at_hand(version.tzdb),
-            planned_at=now,
-        )
+        answers += place.timeline.post([ending])
+    if case.cursor is not None:
         # Across an epoch's beginning it lies in a shard that may have been passed.
         is_crossed = shards.is_crossed(row.scheduled_for, now)
-        if is_crossed and post_follows(place.timeline, shards, [planned], now):
+        if is_crossed and post_follows(place.timeline, shards, [case.cursor], now):
             raise Transient(f"the time after {row.occurrence_id} is not certain")
-        answers = place.timeline.plan([planned])
-    else:
-        return
+        answers += place.timeline.plan([case.cursor])
     if Write.UNKNOWN in answers:
         raise Transient(f"the time after {row.occurrence_id} is not certain")
+
+
+def _bench(place: Workplace, row: Occurrence, now: datetime) -> Bench:
+    """Return what judging a row needs that goes to no queue."""
+    tenant = place.directory.tenants([row.tenant_id]).get(row.tenant_id)
+    if tenant is None:
+        raise NotFound(f"The tenant {row.tenant_id!r} is not registered.")
+    per_minute = tenant.quotas.catch_up_per_minute
+    return Bench(place.schedules, place.shard_map, str, per_minute, now)
 
 
 def _queue(place: Workplace, row: Occurrence, version: Version) -> str:

@@ -6,7 +6,8 @@ from datetime import datetime
 from hourbell.domain.definition import Version, VersionRef
 from hourbell.domain.dispatch import Dispatch
 from hourbell.domain.occurrence import Occurrence, RowKey, State
-from hourbell.domain.policies import RETENTION, SECOND_LOOK
+from hourbell.domain.policies import SECOND_LOOK
+from hourbell.domain.retention import RETENTION
 from hourbell.domain.zones import TZDB_VERSION
 from hourbell.usecases.ports import Page, Schedules, Timeline
 from hourbell.usecases.unsent import objection_to_sending
