@@ -5,13 +5,14 @@ when it is due. It lies in the bucket of max(due, time of writing), so never beh
 scan, and holds the watermark back until it is DONE.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from hourbell.domain.definition import Version
 from hourbell.domain.instants import ceil_second, compact_instant
 from hourbell.domain.occurrence import Occurrence, RowKey, bucket_of
+from hourbell.domain.policies import expires_at
 from hourbell.domain.shards import ShardMap
 
 # How long the call that began a handover has to finish it before a pass does.
@@ -85,6 +86,10 @@ class Dispatch:
     def is_open(self) -> bool:
         """Whether the row holds the watermark back."""
         return self.state is DispatchState.PENDING
+
+    def done(self, now: datetime) -> "Dispatch":
+        """Return the row as it is when nothing is left to do for it."""
+        return replace(self, state=DispatchState.DONE, expires_at=expires_at(now))
 
 
 def release_of(row: Occurrence, shard: int, now: datetime) -> Dispatch:

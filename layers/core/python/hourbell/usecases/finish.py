@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
 from hourbell.domain.definition import Overlap, Version, VersionRef
-from hourbell.domain.dispatch import DispatchState
 from hourbell.domain.errors import Transient
 from hourbell.domain.occurrence import Occurrence, State
-from hourbell.domain.policies import expires_at
 from hourbell.domain.states import CLAIMABLE
 from hourbell.usecases.attempts import (
     Ended,
@@ -178,14 +176,7 @@ def _settle(place: Workplace, rows: Sequence[Occurrence], now: datetime) -> None
 
     What is not settled here, a pass settles when it is due.
     """
-    watches = [
-        replace(
-            watch_of(place, row, row.started_at or now),
-            state=DispatchState.DONE,
-            expires_at=expires_at(now),
-        )
-        for row in rows
-    ]
+    watches = [watch_of(place, row, row.started_at or now).done(now) for row in rows]
     with suppress(Transient):
         if watches:
             place.timeline.settle(watches)

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from hourbell.domain.dispatch import Dispatch, DispatchKind, DispatchState
+from hourbell.domain.dispatch import Dispatch, DispatchKind
 from hourbell.domain.occurrence import Occurrence, RowKey, State
 from hourbell.domain.parking import ParkReason, Trouble
-from hourbell.domain.policies import SECOND_LOOK, expires_at, is_stuck
+from hourbell.domain.policies import SECOND_LOOK, is_stuck
 from hourbell.usecases.materialize import Plane, advance
 from hourbell.usecases.parking import unsent_since
 from hourbell.usecases.ports import Write
@@ -76,10 +76,7 @@ def follow(
     tally = advance(plane, planned, now, is_over=is_over, turns=turns, is_behind=True)
     over = [key for key, row in rows.items() if not row.is_open]
     over += _vain(plane, taken, rows, now)
-    done = [
-        replace(taken[key], state=DispatchState.DONE, expires_at=expires_at(now))
-        for key in over
-    ]
+    done = [taken[key].done(now) for key in over]
     answers = plane.timeline.settle(done) if done else []
     stuck = tuple(row.key for row in rows.values() if is_stuck(row, now, previous))
     reasons = {trouble.key: trouble.reason for trouble in tally.troubles}

@@ -17,7 +17,7 @@ from hourbell.domain.definition import (
     Version,
     VersionRef,
 )
-from hourbell.domain.dispatch import Dispatch, DispatchState, completion_of
+from hourbell.domain.dispatch import Dispatch, completion_of
 from hourbell.domain.errors import InvalidInput, Transient
 from hourbell.domain.occurrence import (
     TRANSITIONS,
@@ -27,7 +27,6 @@ from hourbell.domain.occurrence import (
     Transition,
     row_key,
 )
-from hourbell.domain.policies import expires_at
 from hourbell.domain.schedule import next_planned, upcoming
 from hourbell.domain.zones import TICK, release_at_hand
 from hourbell.usecases.earlier_ahead import WAITING, earlier_ahead
@@ -121,8 +120,7 @@ def finish_dispatched(plane: Plane, dispatch: Dispatch, clock: Clock) -> None:
 
 def settle(plane: Plane, dispatch: Dispatch, now: datetime) -> None:
     """Set the dispatch row of a finished handover DONE."""
-    done = replace(dispatch, state=DispatchState.DONE, expires_at=expires_at(now))
-    plane.timeline.settle([done])
+    plane.timeline.settle([dispatch.done(now)])
 
 
 def _versions(plane: Plane, ref: VersionRef) -> tuple[Version, Version] | None:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from hourbell.domain.definition import Version, VersionRef
-from hourbell.domain.dispatch import Dispatch, DispatchKind, DispatchState
+from hourbell.domain.dispatch import Dispatch, DispatchKind
 from hourbell.domain.occurrence import Occurrence, RowKey, State, Transition, row_key
 from hourbell.domain.parking import ParkReason, Trouble
-from hourbell.domain.policies import expires_at, is_stuck
+from hourbell.domain.policies import is_stuck
 from hourbell.domain.shards import ShardMap
 from hourbell.domain.states import WAITING
 from hourbell.usecases.materialize import Plane
@@ -247,11 +247,7 @@ def _settle(
     Returns:
         how many are, and of those that are not clear the keys of the occurrences.
     """
-    done = [
-        replace(each, state=DispatchState.DONE, expires_at=expires_at(now))
-        for each in dispatches
-    ]
-    answers = plane.timeline.settle(done)
+    answers = plane.timeline.settle([each.done(now) for each in dispatches])
     unclear = [
         target_of(plane, dispatch)
         for dispatch, answer in zip(dispatches, answers, strict=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from hourbell.domain.dispatch import Dispatch, DispatchKind, DispatchState
+from hourbell.domain.dispatch import Dispatch, DispatchKind
 from hourbell.domain.errors import HourbellError, Transient
 from hourbell.domain.occurrence import Occurrence, RowKey, State
 from hourbell.domain.parking import ParkReason, Trouble
@@ -16,7 +16,6 @@ from hourbell.domain.policies import (
     CLOCK_SKEW,
     SECOND_LOOK,
     WATERMARK_LAG,
-    expires_at,
     is_sweep_due,
 )
 from hourbell.domain.retry import ErrorClass, Failure
@@ -210,9 +209,6 @@ def _trouble(dispatch: Dispatch, reason: ParkReason) -> Trouble:
 
 
 def _settle(place: Workplace, dispatches: Sequence[Dispatch], now: datetime) -> int:
-    done = [
-        replace(each, state=DispatchState.DONE, expires_at=expires_at(now))
-        for each in dispatches
-    ]
+    done = [each.done(now) for each in dispatches]
     answers = place.timeline.settle(done) if done else []
     return len(answers) - answers.count(Write.UNKNOWN)
