@@ -241,6 +241,17 @@ class Version:
             return False
         return self.is_stopped or instant > self.ends_at
 
+    def holds_sent(self, instant: datetime) -> bool:
+        """Whether a row of this time that was sent must wait for a handover.
+
+        A pause takes back nothing that was sent for times up to `ends_at`. To let it
+        wait would make it unsent again, and so lose it to the pause.
+        """
+        paused = self.ends_as is ScheduleState.PAUSED and self.effective_from is not None
+        if paused and self.ends_at is not None and instant <= self.ends_at:
+            return False
+        return self.holds(instant)
+
     @property
     def is_stopped(self) -> bool:
         """Whether a pause or a cancel ends it, and so all that is unsent of it."""

@@ -130,7 +130,7 @@ def plan_of(place: Workplace, wish: Wish, terms: Terms) -> Plan:
 def _hindrance(place: Workplace, wish: Wish, now: datetime) -> Plan | None:
     """Decide about an occurrence that may not run, or not yet."""
     row, version = wish.row, wish.version
-    if version.holds(row.scheduled_for):
+    if version.holds_sent(row.scheduled_for):
         pause = timedelta(seconds=_HANDOVER_WAIT_SECONDS)
         at = max(row.available_at or now, now + pause)
         return _holding(place, row, at, WaitReason.HANDOVER, now)
