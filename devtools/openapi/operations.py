@@ -168,7 +168,7 @@ SCHEDULES: Final = {
         "schedules.backfill",
         {200: (backfill_models.BackfillAnswer,)},
         BODY
-        | {"not_found", "schedule_canceled", "overlap_unsupported"}
+        | {"not_found", "schedule_canceled", "overlap_needs_tracking"}
         | {"invalid_timestamp", "reversed_range"},
     ),
     ("GET", "/v1/schedules/{schedule_id}/versions"): Operation(

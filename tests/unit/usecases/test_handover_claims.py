@@ -1,14 +1,14 @@
 """Changes of a schedule, with workers that really claim in the middle of them.
 
-The cases of `test_handover_interleaved`, but each claim is the use case's own: it holds,
-skips, cancels and leases as a worker's request does. The change comes in the middle of
-a minute, and just before the next one, where the workers' clock may be past a due time
-that the change's clock has yet to reach.
+The cases of `test_handover_interleaved`, but each claim is the use case's own: it
+holds, skips, cancels and leases as a worker's request does. The change comes in the
+middle of a minute, and just before the next one, where the workers' clock may be past
+a due time that the change's clock has yet to reach.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from itertools import product
 
@@ -30,7 +30,6 @@ from tests.unit.usecases.test_handover_interleaved import (
     tolerant,
     watched,
 )
-from tests.unit.usecases.world import MINUTE, SECOND
 
 # Longer than a case lives: whoever has got RUN is at work to its end.
 LEASE = 43_200

@@ -27,10 +27,11 @@ from hourbell.api.misfire_models import MisfireFields, misfire_members
 from hourbell.api.problems import request_findings, shown
 from hourbell.api.retry_models import RetryFields, retry_members
 from hourbell.domain.cron import MAX_LENGTH, parse
-from hourbell.domain.definition import Overlap, Tracking
+from hourbell.domain.definition import Tracking
 from hourbell.domain.errors import Finding, InvalidInput
 from hourbell.domain.instants import parse_instant
 from hourbell.domain.misfire import USUAL_MISFIRE
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.packing import encoded_size
 from hourbell.domain.retry import USUAL_RETRY
 from hourbell.domain.schedule import Timing

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from hourbell.domain.misfire import USUAL_MISFIRE, Misfire
 from hourbell.domain.occurrence import Lane
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.retry import USUAL_RETRY, Retry
 from hourbell.domain.schedule import Timing, under
 
@@ -40,18 +41,6 @@ class Tracking(StrEnum):
 
     TRACKED = "TRACKED"
     UNTRACKED = "UNTRACKED"
-
-
-class Overlap(StrEnum):
-    """What becomes of an occurrence that is claimed while another one runs.
-
-    ALLOW: it runs as well. SKIP_IF_RUNNING: it does not run. QUEUE_ONE: it waits until
-    the other one is over, unless another one waits already: then it does not run.
-    """
-
-    ALLOW = "ALLOW"
-    SKIP_IF_RUNNING = "SKIP_IF_RUNNING"
-    QUEUE_ONE = "QUEUE_ONE"
 
 
 class Routing(StrEnum):
@@ -247,10 +236,10 @@ class Version:
         A pause takes back nothing that was sent for times up to `ends_at`. To let it
         wait would make it unsent again, and so lose it to the pause.
         """
-        paused = self.ends_as is ScheduleState.PAUSED and self.effective_from is not None
-        if paused and self.ends_at is not None and instant <= self.ends_at:
-            return False
-        return self.holds(instant)
+        if self.effective_from is None or self.ends_at is None:
+            return self.holds(instant)
+        stands = self.ends_as is ScheduleState.PAUSED and instant <= self.ends_at
+        return not stands and self.holds(instant)
 
     @property
     def is_stopped(self) -> bool:

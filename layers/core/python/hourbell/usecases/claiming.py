@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from hourbell.domain.definition import Overlap, Tracking, Version
+from hourbell.domain.definition import Tracking, Version
 from hourbell.domain.dispatch import Dispatch, release_of
 from hourbell.domain.occurrence import (
     CancelReason,
@@ -12,6 +12,7 @@ from hourbell.domain.occurrence import (
     Transition,
     jitter_seconds,
 )
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.policies import (
     CLOCK_SKEW,
     OVERLAP_CHECK,
@@ -26,7 +27,7 @@ from hourbell.usecases.attempts import (
     still_its_workers,
     watch_of,
 )
-from hourbell.usecases.lanes import enter
+from hourbell.usecases.lanes import enter, policy_of
 from hourbell.usecases.ports import Change
 from hourbell.usecases.unsent import canceling, objection_to_claiming
 from hourbell.usecases.work_ports import Check, Deed
@@ -188,7 +189,7 @@ def _taking_over(place: Workplace, wish: Wish, terms: Terms) -> Plan:
 
 def _entering(place: Workplace, wish: Wish, terms: Terms) -> Plan:
     """Decide about an occurrence that may run if lane and quota let it."""
-    row, now, policy = wish.row, terms.now, wish.version.definition.overlap
+    row, now, policy = wish.row, terms.now, policy_of(wish.row, wish.version)
     lane: OverlapLane | None = None
     checks: tuple[Check, ...] = ()
     if policy is not Overlap.ALLOW:
