@@ -8,7 +8,7 @@ from enum import StrEnum
 from hourbell.domain.misfire import USUAL_MISFIRE, Misfire
 from hourbell.domain.occurrence import Lane
 from hourbell.domain.overlap import Overlap
-from hourbell.domain.retry import USUAL_RETRY, Retry
+from hourbell.domain.retry import MAX_ATTEMPTS, USUAL_RETRY, Retry
 from hourbell.domain.schedule import Timing, under
 
 
@@ -78,6 +78,9 @@ class Quotas:
             for any number.
         retries_per_minute: how many retries of TRACKED occurrences may begin in a
             minute; None for any number.
+        retry_attempts: how many attempts a retry policy may give an occurrence.
+        retry_deadline_seconds: the longest deadline that a retry policy may have; None
+            for any, and for none.
     """
 
     schedules: int = 5_000
@@ -87,6 +90,8 @@ class Quotas:
     triggers_per_minute: int | None = None
     running: int | None = None
     retries_per_minute: int | None = None
+    retry_attempts: int = MAX_ATTEMPTS
+    retry_deadline_seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,6 +222,8 @@ class TenantItem(_Control):
     quota_triggers_per_minute = IntegerAttribute(null=True)
     quota_running = IntegerAttribute(null=True)
     quota_retries_per_minute = IntegerAttribute(null=True)
+    quota_retry_attempts = IntegerAttribute(null=True)
+    quota_retry_deadline_seconds = IntegerAttribute(null=True)
 
 
 class HandlerItem(_Control):
