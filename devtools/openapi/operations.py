@@ -85,10 +85,15 @@ TIMING: Final = BODY | {
 DEFINITION: Final = TIMING | {
     *("unknown_handler", "handler_retired", "payload_too_large"),
     *("interval_too_short", "overlap_needs_tracking", "retry_needs_tracking"),
-    "repeated_value",
+    *("retry_over_quota", "repeated_value"),
 }
 # What only shows when a definition is held against what is stored.
-STORED: Final = frozenset({"unknown_handler", "handler_retired", "interval_too_short"})
+STORED: Final = frozenset(
+    {
+        *("unknown_handler", "handler_retired"),
+        *("interval_too_short", "retry_over_quota"),
+    }
+)
 # Of a body that a route does not look at.
 UNREAD: Final = frozenset({"unsupported_media_type", "invalid_json"})
 QUEUE: Final = frozenset(
@@ -168,7 +173,7 @@ SCHEDULES: Final = {
         "schedules.backfill",
         {200: (backfill_models.BackfillAnswer,)},
         BODY
-        | {"not_found", "schedule_canceled", "overlap_unsupported"}
+        | {"not_found", "schedule_canceled", "overlap_needs_tracking"}
         | {"invalid_timestamp", "reversed_range"},
     ),
     ("GET", "/v1/schedules/{schedule_id}/versions"): Operation(

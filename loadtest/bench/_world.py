@@ -37,9 +37,10 @@ from hourbell.adapters.sqs import (
     decode_work,
 )
 from hourbell.adapters.sqs import connect as connect_sqs
-from hourbell.domain.definition import Handler, Overlap, Tenant, Tier, Tracking
+from hourbell.domain.definition import Handler, Tenant, Tier, Tracking
 from hourbell.domain.instants import floor_minute
 from hourbell.domain.occurrence import Lane, Occurrence, State
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.policies import WATERMARK_LAG
 from hourbell.domain.schedule import Timing
 from hourbell.domain.shards import ShardMap

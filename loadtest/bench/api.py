@@ -19,10 +19,12 @@ import zipfile
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from datetime import timedelta
 from statistics import median
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from hourbell.adapters.clock import SystemClock
 from hourbell.local import iam
 from hourbell.local.errors import LocalStackError
 from hourbell.local.stack import StackInfo, running
@@ -93,6 +95,18 @@ class Bench:
             "create": lambda: lambda: self._create(self._writer),
             "patch": self._patching,
             "pause/resume": self._pausing,
+            "put": self._putting,
+            "run": self._running,
+            "dry run": lambda: self._rehearse,
+            "backfill": self._backfilling,
+            "versions": lambda: (
+                lambda: self._reader.send(
+                    "GET", f"{SCHEDULES}/{self._read_id}/versions"
+                )
+            ),
+            "handlers": lambda: lambda: self._reader.send("GET", "/v1/handlers"),
+            "usage": lambda: lambda: self._reader.send("GET", "/v1/usage"),
+            "claim": lambda: self._claim,
         }
 
     def _tenant(self, tenant_id: str) -> SignedClient:
@@ -135,6 +149,35 @@ class Bench:
         place = f"{SCHEDULES}/{self._created(self._writer)}"
         deeds = itertools.cycle(("pause", "resume"))
         return lambda: self._writer.send("POST", f"{place}/{next(deeds)}")
+
+    def _putting(self) -> Send:
+        """Return a put of what is there already, which looks and writes nothing."""
+        place = f"{SCHEDULES}/by-name/bench-put-{next(self._numbers)}"
+        body = {"handler": "send"} | TIMING
+        checked(self._writer.send("PUT", place, body))
+        return lambda: self._writer.send("PUT", place, body)
+
+    def _running(self) -> Send:
+        """Return a run now, each of which is an occurrence of its own."""
+        place = f"{SCHEDULES}/{self._created(self._writer)}/run"
+        return lambda: self._writer.send("POST", place)
+
+    def _backfilling(self) -> Send:
+        """Return a backfill of three days, made by the first and found by the rest."""
+        place = f"{SCHEDULES}/{self._created(self._writer)}/backfill"
+        begin = SystemClock().now() - timedelta(days=3)
+        body = {"from": f"{begin:%Y-%m-%dT%H:%M:%SZ}"}
+        return lambda: self._writer.send("POST", place, body)
+
+    def _rehearse(self) -> Answer:
+        body = {"name": "bench-dry", "handler": "send"} | TIMING
+        return self._reader.send("POST", f"{SCHEDULES}?dry_run=true", body)
+
+    def _claim(self) -> Answer:
+        """Claim what is not there: what a claim costs before it decides anything."""
+        items = [{"occurrence_id": f"{self._read_id}.v1.20260101T000000Z"}]
+        body = {"worker": "bench", "items": items}
+        return self._reader.send("POST", "/v1/occurrences/claim", body)
 
 
 def add_floor(stack: StackInfo) -> None:

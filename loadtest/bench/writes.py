@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from hourbell.adapters.dynamodb import Database
 from hourbell.adapters.dynamodb.packed import RowWriter
-from hourbell.domain.definition import Overlap
+from hourbell.domain.overlap import Overlap
 from hourbell.local.aws import engine_session
 from hourbell.local.directory import StackDirectory, project_root
 from hourbell.local.engine import REGION, start_engine

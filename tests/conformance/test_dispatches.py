@@ -7,6 +7,7 @@ import pytest
 from hourbell.domain.definition import ScheduleState
 from hourbell.domain.dispatch import Dispatch, DispatchKind, DispatchState
 from hourbell.domain.occurrence import Lane, Occurrence, State, Transition
+from hourbell.domain.overlap import Overlap
 from hourbell.usecases.ports import Backfill, Change, Write
 
 from tests.conformance import samples
@@ -130,6 +131,7 @@ REOPENED = replace(
     MISSED,
     state=State.DEFERRED,
     backfilled_at=NOW,
+    overlap=Overlap.QUEUE_ONE,
     available_at=DUE,
     lane=Lane.CATCHUP,
     queue="standard-catchup",

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hourbell.domain.definition import NewSchedule, Overlap, Tracking
+from hourbell.domain.definition import NewSchedule, Tracking
 from hourbell.domain.errors import Finding
 from hourbell.domain.job import (
     Creator,
@@ -22,6 +22,7 @@ from hourbell.domain.job import (
     derived_job_id,
 )
 from hourbell.domain.misfire import Misfire, MisfirePolicy
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.replanning import Shift
 from hourbell.domain.retry import ErrorClass, Retry
 from hourbell.domain.schedule import Timing

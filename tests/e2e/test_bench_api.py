@@ -13,7 +13,7 @@ CALLERS = 2
 def test_every_route_is_measured_against_the_floor(api_world: ApiWorld) -> None:
     routes = Bench(api_world.stack).routes()
     measured = [
-        measure(route, make, CALLERS, 0.3, warming=0.1)
+        measure(route, make, CALLERS, 0.15, warming=0.05)
         for route, make in routes.items()
     ]
     (floor,) = [each.rate for each in measured if each.route == FLOOR]

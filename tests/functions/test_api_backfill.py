@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from hourbell.domain.overlap import Overlap
 
 from tests.functions.conftest import Answer, Api, measured
 from tests.functions.schedules import PATH, act, cancel, create
@@ -107,8 +108,8 @@ def test_the_reason_and_the_caller_are_kept(api: Api, bell: Any) -> None:
         ({"per_minute": 0}, "per_minute", "out_of_range"),
         ({"per_minute": 6001}, "per_minute", "out_of_range"),
         ({"pace_from": "2026-03-24T12:00:01Z"}, "pace_from", "out_of_range"),
-        ({"overlap": "QUEUE_ONE"}, "overlap", "overlap_unsupported"),
-        ({"overlap": "SKIP_IF_RUNNING"}, "overlap", "overlap_unsupported"),
+        ({"overlap": "QUEUE_ONE"}, "overlap", "overlap_needs_tracking"),
+        ({"overlap": "SKIP_IF_RUNNING"}, "overlap", "overlap_needs_tracking"),
         ({"overlap": "allow"}, "overlap", "unsupported_value"),
         ({"reason": "x" * 513}, "reason", "too_long"),
         ({"until": NOON}, "until", "unknown_field"),
@@ -129,6 +130,13 @@ def test_null_is_as_if_left_out(api: Api, bell: Any) -> None:
     names = ("to", "limit", "per_minute", "pace_from", "overlap", "reason")
     assert fill(api, bell, **dict.fromkeys(names)).body["created"] == 3
     assert fill(api, bell, overlap="ALLOW").body["existed"] == 3
+
+
+def test_what_is_tracked_may_have_a_policy_of_its_own(api: Api) -> None:
+    bell = create(api, expression="0 * * * *", tracking="TRACKED")
+    assert fill(api, bell, overlap="QUEUE_ONE").body["created"] == 3
+    rows = [row for row in api.world.rows() if row.backfilled_at is not None]
+    assert {row.overlap for row in rows} == {Overlap.QUEUE_ONE}
 
 
 def test_a_paused_one_is_filled_and_a_canceled_one_not(api: Api, bell: Any) -> None:

@@ -54,6 +54,26 @@ class TestQuotas:
         assert (answer.status, answer.code) == (400, "payload_too_large")
         assert set(answer.findings) == {"payload"}
 
+    def test_a_retry_policy_has_the_tenants_bounds(self, api: Api) -> None:
+        quotas(api, retry_attempts=3, retry_deadline_seconds=600)
+        fits = {"max_attempts": 3, "deadline_seconds": 600}
+        made = create(api, tracking="TRACKED", retry=fits)
+        assert made.status == 201
+        assert create(api, name="b").status == 201
+        usual = create(api, name="c", tracking="TRACKED")
+        assert usual.status == 400
+        found = {place: each["code"] for place, each in usual.findings.items()}
+        assert found == dict.fromkeys(
+            ("retry.max_attempts", "retry.deadline_seconds"), "retry_over_quota"
+        )
+        path, headers = f"{PATH}/{made.body['schedule_id']}", {"If-Match": "*"}
+        endless = {"retry": {"deadline_seconds": None}}
+        unbounded = api.call("PATCH", path, endless, headers=headers)
+        assert (unbounded.status, unbounded.code) == (400, "retry_over_quota")
+        # What is so already is not judged again.
+        quotas(api, retry_attempts=1)
+        assert api.call("PATCH", path, {"payload": 1}, headers=headers).status == 200
+
     @pytest.mark.parametrize(
         ("seconds", "expression", "status"),
         [

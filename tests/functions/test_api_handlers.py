@@ -48,6 +48,8 @@ def test_a_handler_is_registered_for_the_shared_queues(api: Api) -> None:
     [
         ({"name": "a/b"}, "name", "invalid_characters"),
         ({"name": ""}, "name", "invalid_characters"),
+        ({"name": "."}, "name", "reserved"),
+        ({"name": ".."}, "name", "reserved"),
         ({"name": "x" * 65}, "name", "invalid_characters"),
         ({}, "name", "missing"),
         ({"name": "x", "routing": "own"}, "routing", "unsupported_value"),

@@ -248,6 +248,7 @@ class TestBatch:
         answer = api.call("POST", BATCH, body)
         assert (answer.status, answer.code) == (400, code)
         assert set(answer.findings) == {place}
+        assert "None" not in answer.text
         assert not api.world.store.jobs
         assert api.world.job_queue.take() == []
 

@@ -115,6 +115,7 @@ def test_a_name_with_a_slash_is_found_however_it_is_passed_on(
         ("my bell", "invalid_characters"),
         ("x" * 129, "too_long"),
         ("ü", "invalid_characters"),
+        ("..", "reserved"),
     ],
 )
 def test_a_name_must_be_one(api: Api, name: str, code: str) -> None:

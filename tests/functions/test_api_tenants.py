@@ -114,6 +114,8 @@ def test_a_tenant_is_created_and_can_start_at_once(api: Api) -> None:
             "triggers_per_minute": None,
             "running": None,
             "retries_per_minute": None,
+            "retry_attempts": 100,
+            "retry_deadline_seconds": None,
         },
         "weight": 1,
         "revision": 1,
@@ -170,6 +172,13 @@ def test_a_tenant_is_created_and_can_start_at_once(api: Api) -> None:
             "quotas",
             {"retries_per_minute": 6_000_001},
             "quotas.retries_per_minute",
+            "out_of_range",
+        ),
+        ("quotas", {"retry_attempts": 101}, "quotas.retry_attempts", "out_of_range"),
+        (
+            "quotas",
+            {"retry_deadline_seconds": 59},
+            "quotas.retry_deadline_seconds",
             "out_of_range",
         ),
         ("quotas", {"rate": 1}, "quotas.rate", "unknown_field"),
@@ -252,7 +261,11 @@ def usage_of(api: Api) -> dict[str, int | None]:
 
 
 @pytest.mark.parametrize(
-    "name", ["triggers_per_minute", "running", "retries_per_minute"]
+    "name",
+    [
+        *("triggers_per_minute", "running", "retries_per_minute"),
+        "retry_deadline_seconds",
+    ],
 )
 def test_a_limit_that_may_be_lifted_is_set_kept_and_lifted(api: Api, name: str) -> None:
     def limit() -> int | None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from hourbell.api.requests import CreateSchedule
-from hourbell.domain.definition import Overlap
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.retry import ErrorClass, Retry
 
 from tests.functions.conftest import Api

@@ -37,6 +37,13 @@ def test_usage_tells_every_quota_of_the_caller(api: Api) -> None:
                 "used": None,
                 "unit": "retries",
             },
+            {"name": "retry_attempts", "limit": 100, "used": None, "unit": "attempts"},
+            {
+                "name": "retry_deadline_seconds",
+                "limit": None,
+                "used": None,
+                "unit": "seconds",
+            },
         ],
     }
 

@@ -76,6 +76,17 @@ def test_what_workers_may_do_is_set_and_lifted(run: Run) -> None:
     assert (quotas["running"], quotas["retries_per_minute"]) == (None, None)
 
 
+def test_bounds_of_retry_policies_are_set_and_lifted(run: Run) -> None:
+    bounds = ("--retry-attempts", "3", "--retry-deadline-seconds", "600")
+    quotas = document(run(tenants.app, "change", "acme", *bounds, "--json"))["quotas"]
+    assert (quotas["retry_attempts"], quotas["retry_deadline_seconds"]) == (3, 600)
+    assert "600 s" in run(tenants.app, "get", "acme").stdout
+    words = ("change", "acme", "--any-deadline", "--json")
+    assert (
+        document(run(tenants.app, *words))["quotas"]["retry_deadline_seconds"] is None
+    )
+
+
 def test_a_change_may_name_its_revision(run: Run) -> None:
     words = ("change", "acme", "--weight", "3", "--revision", "9")
     refused = run(tenants.app, *words)

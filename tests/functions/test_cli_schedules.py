@@ -423,6 +423,16 @@ def test_a_backfill_goes_on_to_the_end_of_the_range(gateway: Gateway) -> None:
     assert "too old before" in old.stdout
 
 
+def test_a_backfill_may_have_an_overlap_policy_of_its_own(gateway: Gateway) -> None:
+    words = ("--expression", "0 * * * *", "--tracking", "TRACKED")
+    schedule_id = created(*words)["schedule_id"]
+    begin = ("--from", "2026-03-09T10:30:00Z", "--overlap")
+    assert answered("backfill", schedule_id, *begin, "SKIP_IF_RUNNING")["created"] == 1
+    refused = run("backfill", schedule_id, *begin, "NONE")
+    assert refused.exit_code == 1
+    assert "overlap" in refused.stderr
+
+
 def test_a_backfill_that_is_refused_says_why(gateway: Gateway) -> None:
     schedule_id = created("--expression", "0 * * * *")["schedule_id"]
     words = ("backfill", schedule_id, "--all", "--limit", "1")

@@ -4,6 +4,7 @@ from typing import Any
 
 import orjson
 import pytest
+from hourbell import bootstrap
 from hourbell.api.problems import (
     CONTENT_TYPE,
     RETRY_AFTER_SECONDS,
@@ -291,3 +292,12 @@ def test_the_url_is_an_output(assembly: Assembly) -> None:
     url = str(assembly.resolve("HourbellApi", output))
     assert url.startswith("https://RestApi")
     assert ".execute-api." in url
+
+
+@pytest.mark.parametrize("name", ["api", "workers"])
+def test_a_request_gives_up_well_before_its_function_is_ended(
+    assembly: Assembly, name: str
+) -> None:
+    # What is left is for a last attempt, and what is then to be answered.
+    left = assembly.function(name).properties["Timeout"] - bootstrap.REQUEST_SECONDS
+    assert left >= 6

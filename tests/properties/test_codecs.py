@@ -61,6 +61,7 @@ from hourbell.domain.definition import (
 from hourbell.domain.dispatch import Dispatch, DispatchKind, DispatchState
 from hourbell.domain.misfire import Decision, Misfire, MisfirePolicy
 from hourbell.domain.occurrence import Lane, Occurrence, State
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.schedule import Timing
 from hourbell.domain.zones import Fold, Gap
 from hourbell.usecases.ports import GroupWork, Lease
@@ -174,7 +175,13 @@ tenants = st.builds(
     name,
     st.sampled_from(Tier),
     st.sampled_from(TenantState),
-    st.builds(Quotas, number, number, number, number),
+    st.builds(
+        Quotas,
+        *[number] * 4,
+        *[st.none() | number] * 3,
+        number,
+        st.none() | number,
+    ),
     weight=number,
     revision=number,
     reason=text,
@@ -224,6 +231,8 @@ occurrences = st.builds(
     reason=st.none() | text,
     finished_at=optional_instant,
     expires_at=st.none() | whole_second,
+    backfilled_at=optional_instant,
+    overlap=st.none() | st.sampled_from(Overlap),
     decision=st.none() | decisions,
 )
 minutes = instant.map(lambda moment: moment.replace(second=0, microsecond=0))

@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from hourbell.domain.dates import DateRange
-from hourbell.domain.definition import Definition, NewSchedule, Overlap, Tracking
+from hourbell.domain.definition import Definition, NewSchedule, Tracking
 from hourbell.domain.misfire import Misfire, MisfirePolicy
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.retry import ErrorClass, Retry
 from hourbell.domain.schedule import Timing
 from hourbell.domain.zones import Fold, Gap

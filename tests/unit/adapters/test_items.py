@@ -275,7 +275,7 @@ def test_an_occurrence_is_no_larger_for_there_being_dispatch_rows() -> None:
 
 
 OLDER = {"weight", "revision", "quota_schedules", "quota_payload_bytes"} | {
-    "quota_min_interval_seconds"
+    *("quota_min_interval_seconds", "quota_retry_attempts")
 }
 
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from hourbell.adapters.dynamodb.job_items import decode_items, encode_items
-from hourbell.domain.definition import NewSchedule, Overlap, Tracking
+from hourbell.domain.definition import NewSchedule, Tracking
 from hourbell.domain.job import Creator, Job, Operation
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.retry import Retry
 from hourbell.domain.schedule import Timing
 

@@ -29,9 +29,10 @@ from hourbell.adapters.dynamodb.work_items import (
     lane_item_key,
     running_item_key,
 )
-from hourbell.domain.definition import Overlap, Quotas, Tenant, Tier
+from hourbell.domain.definition import Quotas, Tenant, Tier
 from hourbell.domain.dispatch import Dispatch, DispatchKind
 from hourbell.domain.errors import Permanent
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.retry import ErrorClass, Failure, Retry
 
 from tests.conformance import samples

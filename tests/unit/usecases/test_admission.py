@@ -10,15 +10,23 @@ from hourbell.domain.definition import (
     Quotas,
     Tenant,
     Tier,
+    Tracking,
 )
+from hourbell.domain.retry import Retry
 from hourbell.domain.schedule import Timing
 from hourbell.usecases.admission import admission_findings
 
 from tests.unit.usecases.world import START, World
 
-TIGHT = Quotas(payload_bytes=4, min_interval_seconds=3_600)
+TIGHT = Quotas(
+    payload_bytes=4,
+    min_interval_seconds=3_600,
+    retry_attempts=5,
+    retry_deadline_seconds=86_400,
+)
 ACME = Tenant("acme", Tier.STANDARD, quotas=TIGHT)
 FINE = Definition(Timing("0 9 * * *"), "ring")
+WORK = replace(FINE, tracking=Tracking.TRACKED)
 
 
 def codes(definition: Definition, before: Definition | None = None) -> list[str]:
@@ -30,7 +38,16 @@ def codes(definition: Definition, before: Definition | None = None) -> list[str]
 
 
 def test_what_fits_is_admitted() -> None:
-    assert codes(FINE) == []
+    assert codes(FINE) == codes(WORK) == []
+
+
+def test_a_policy_that_comes_with_tracking_is_judged_and_one_without_is_not() -> None:
+    many = Retry(max_attempts=50)
+    before = replace(FINE, retry=many)
+    assert codes(before) == []
+    assert codes(replace(before, tracking=Tracking.TRACKED), before) == [
+        "retry_over_quota"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -42,6 +59,9 @@ def test_what_fits_is_admitted() -> None:
         (replace(FINE, payload_json='"üü"'), "payload_too_large"),
         (replace(FINE, timing=Timing("*/30 * * * *")), "interval_too_short"),
         (replace(FINE, timing=Timing("rate(59 minutes)")), "interval_too_short"),
+        (replace(WORK, retry=Retry(max_attempts=6)), "retry_over_quota"),
+        (replace(WORK, retry=Retry(deadline_seconds=86_401)), "retry_over_quota"),
+        (replace(WORK, retry=Retry(deadline_seconds=None)), "retry_over_quota"),
     ],
 )
 def test_what_does_not_fit_is_refused_unless_it_was_so_before(

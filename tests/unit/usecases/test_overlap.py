@@ -3,8 +3,9 @@
 from datetime import timedelta
 
 import pytest
-from hourbell.domain.definition import Overlap, Quotas
+from hourbell.domain.definition import Quotas
 from hourbell.domain.occurrence import State
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.retry import ErrorClass, Failure, Retry
 from hourbell.usecases.work_values import Answer, Outcome, SkipReason, WaitReason
 

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from hourbell.domain.definition import Overlap, Quotas
+from hourbell.domain.definition import Quotas
 from hourbell.domain.occurrence import State
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.retry import Retry
 from hourbell.usecases.work_values import Answer, Claimed, Outcome
 

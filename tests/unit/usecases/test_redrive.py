@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from hourbell.adapters.messages import decode_given_up
-from hourbell.domain.definition import Handler, Overlap, Routing, Tracking
+from hourbell.domain.definition import Handler, Routing, Tracking
 from hourbell.domain.errors import Permanent, Transient
 from hourbell.domain.occurrence import State
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.retry import ErrorClass, Failure
 from hourbell.usecases.occurrences import cancel_occurrence, replay_occurrence
 from hourbell.usecases.ports import Sent

@@ -4,10 +4,11 @@ from contextlib import suppress
 from datetime import timedelta
 
 import pytest
-from hourbell.domain.definition import Overlap, Quotas, ScheduleState, Tracking
+from hourbell.domain.definition import Quotas, ScheduleState, Tracking
 from hourbell.domain.dispatch import DispatchKind
 from hourbell.domain.errors import Conflict, NotFound, Transient
 from hourbell.domain.occurrence import CancelReason, State
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.retry import DeadReason, ErrorClass, Failure, Retry
 from hourbell.usecases import change_schedule
 from hourbell.usecases.identify import Caller

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from hourbell.domain.definition import Overlap, Quotas, Tracking
+from hourbell.domain.definition import Quotas, Tracking
 from hourbell.domain.dispatch import Dispatch, DispatchKind
 from hourbell.domain.occurrence import Occurrence
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.retry import USUAL_RETRY, ErrorClass, Failure, Retry
 from hourbell.domain.schedule import Timing
 from hourbell.usecases.claim import claim

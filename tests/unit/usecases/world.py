@@ -25,7 +25,6 @@ from hourbell.adapters.memory import (
 from hourbell.domain.definition import (
     Definition,
     Handler,
-    Overlap,
     Schedule,
     ScheduleState,
     Tenant,
@@ -35,6 +34,7 @@ from hourbell.domain.definition import (
 )
 from hourbell.domain.misfire import USUAL_MISFIRE, Misfire, MisfirePolicy
 from hourbell.domain.occurrence import Occurrence
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.policies import WATERMARK_LAG
 from hourbell.domain.retry import USUAL_RETRY, Retry
 from hourbell.domain.schedule import Timing, next_planned

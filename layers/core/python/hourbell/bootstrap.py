@@ -19,6 +19,7 @@ from hourbell.settings import (
 )
 
 if TYPE_CHECKING:
+    from hourbell.adapters.backoff import Allowance
     from hourbell.adapters.dynamodb.client import Database
     from hourbell.usecases.change_schedule import Changes
     from hourbell.usecases.create_schedule import Registry
@@ -118,6 +119,10 @@ class JobPorts:
     mover: "Mover"
 
 
+# How long a request tries what is contended. The functions that answer requests are
+# ended after 15 s, and what is left must do for the last attempt and the answer.
+REQUEST_SECONDS = 9.0
+
 # Imports stand inside the factories below: a cold start pays only for the adapters
 # and use cases of its own function.
 
@@ -150,7 +155,8 @@ def api_ports() -> ApiPorts:
             environment.text("HOURBELL_JOBS_QUEUE_URL"),
         )
     )
-    database, clock, ids = _database(settings), _clock(), SecretIds()
+    database, ids = _database(settings, request_allowance()), SecretIds()
+    clock = _clock()
     plane, groups = _plane(settings, database, clock), DynamoShardGroups(database)
     return ApiPorts(
         directory=plane.directory,
@@ -180,7 +186,7 @@ def worker_ports() -> WorkerPorts:
     settings, operators = read(
         lambda environment: (read_settings(environment), read_operators(environment))
     )
-    database, clock = _database(settings), _clock()
+    database, clock = _database(settings, request_allowance()), _clock()
     plane = _plane(settings, database, clock)
     return WorkerPorts(_workplace(database, plane, clock), operators)
 
@@ -345,11 +351,20 @@ def _clock() -> "Clock":
     return SystemClock()
 
 
-def _database(settings: Settings) -> "Database":
+def _database(settings: Settings, allowance: "Allowance | None" = None) -> "Database":
     from hourbell.adapters.dynamodb.client import connect
     from hourbell.adapters.dynamodb.layout import TableNames
 
-    return connect(TableNames(settings.schedules, settings.timeline, settings.control))
+    names = TableNames(settings.schedules, settings.timeline, settings.control)
+    return connect(names, allowance=allowance)
+
+
+@cache
+def request_allowance() -> "Allowance":
+    """Return what a function that answers requests begins with each of them."""
+    from hourbell.adapters.backoff import Allowance
+
+    return Allowance(REQUEST_SECONDS)
 
 
 def _plane(settings: Settings, database: "Database", clock: "Clock") -> "Plane":

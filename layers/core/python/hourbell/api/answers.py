@@ -17,7 +17,6 @@ from hourbell.api.requests import EXCLUDED
 from hourbell.api.retry_models import RetryAnswer, retry_answer
 from hourbell.domain.definition import (
     Definition,
-    Overlap,
     Schedule,
     ScheduleState,
     Tracking,
@@ -25,6 +24,7 @@ from hourbell.domain.definition import (
 )
 from hourbell.domain.instants import format_instant
 from hourbell.domain.occurrence import Occurrence, State
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.zones import TZDB_VERSION, Fold, Gap, zone
 from hourbell.usecases.change_schedule import Changed
 from hourbell.usecases.create_schedule import Created

@@ -1,15 +1,15 @@
 """What a backfill takes and answers."""
 
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from hourbell.api.documents import Answer, Instant, WholeBody, carried, one_of
+from hourbell.api.documents import Answer, Instant, WholeBody, one_of
 from hourbell.api.requests import MAX_REASON, Timestamp
-from hourbell.domain.errors import Finding
 from hourbell.domain.instants import format_instant, parse_instant
 from hourbell.domain.occurrence import State
+from hourbell.domain.overlap import Overlap
 from hourbell.usecases.backfill_values import (
     EXPIRED,
     Backfilled,
@@ -21,14 +21,6 @@ from hourbell.usecases.backfill_values import (
 
 MAX_TIMES: Final = 500
 MAX_PER_MINUTE: Final = 6000
-
-
-def _overlap(value: str) -> Any:  # noqa: ANN401 - what comes in goes out
-    if value != "ALLOW":
-        message = f"{value} is not offered yet; allowed is ALLOW."
-        finding = Finding("", "overlap_unsupported", message, value, "ALLOW")
-        raise carried(finding)
-    return value
 
 
 class BackfillTimes(WholeBody):
@@ -52,8 +44,9 @@ class BackfillTimes(WholeBody):
         Field(description="When the first is let go at the earliest; now if null."),
     ] = None
     overlap: Annotated[
-        Literal["ALLOW", "SKIP_IF_RUNNING", "QUEUE_ONE"], AfterValidator(_overlap)
-    ] = "ALLOW"
+        Literal["ALLOW", "SKIP_IF_RUNNING", "QUEUE_ONE"] | None,
+        Field(description="Of one claimed while another one runs; null: as it has it."),
+    ] = None
     reason: Annotated[str | None, Field(max_length=MAX_REASON)] = None
 
     def to_domain(self, *, dry_run: bool) -> BackfillRequest:
@@ -65,6 +58,7 @@ class BackfillTimes(WholeBody):
             per_minute=self.per_minute,
             pace_from=_read(self.pace_from, "pace_from"),
             reason=self.reason,
+            overlap=None if self.overlap is None else Overlap(self.overlap),
             dry_run=dry_run,
         )
 

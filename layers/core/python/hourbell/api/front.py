@@ -22,6 +22,7 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import (
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from hourbell import bootstrap
 from hourbell.api.edge import JSON, Call, admit
 from hourbell.api.json_body import parse_body
 from hourbell.api.parameters import MERGE_PATCH, body_fields, parameter_findings
@@ -90,6 +91,7 @@ class Front:
         The caller is identified before anything else is looked at; an unknown one
         learns nothing, not even whether the route exists.
         """
+        bootstrap.request_allowance().begin()
         request_id = _request_id(event, context)
         logger.set_correlation_id(request_id)
         try:

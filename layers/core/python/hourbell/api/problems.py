@@ -183,6 +183,9 @@ def _findings(
         return (_unknown_field(path, fields),)
     if kind == "missing":
         found = ""
+    if context.get("actual_length", 0) is None:
+        # Of an object that is too long, how long it is is not told.
+        context = {**context, "actual_length": "more"}
     code, sentence = _SENTENCES.get(kind, ("invalid_value", "Not a valid value."))
     message = sentence.format(**{**context, "type": _json_type(error.get("input"))})
     return (Finding(place, code, message, found),)

@@ -27,10 +27,12 @@ from hourbell.api.misfire_models import MisfireFields, misfire_members
 from hourbell.api.problems import request_findings, shown
 from hourbell.api.retry_models import RetryFields, retry_members
 from hourbell.domain.cron import MAX_LENGTH, parse
-from hourbell.domain.definition import Overlap, Tracking
+from hourbell.domain.definition import Tracking
 from hourbell.domain.errors import Finding, InvalidInput
 from hourbell.domain.instants import parse_instant
 from hourbell.domain.misfire import USUAL_MISFIRE
+from hourbell.domain.names import DOTS
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.packing import encoded_size
 from hourbell.domain.retry import USUAL_RETRY
 from hourbell.domain.schedule import Timing
@@ -59,6 +61,9 @@ def _finding(code: str, message: str, suggestion: str | None = None) -> Any:  # 
 
 
 def _name(value: str) -> str:
+    if value in DOTS:
+        message = "A dot or two cannot be a name: they mean something else in a path."
+        raise _finding("reserved", message)
     if _NAME.fullmatch(value):
         return value
     better = re.sub(r"[^A-Za-z0-9._/-]+", "-", value).strip("-")
@@ -81,7 +86,8 @@ def judge_tags(tags: dict[str, str], field: str = "tags") -> dict[str, str]:
 
 def _tag_findings(field: str, key: str, value: str) -> list[Finding]:
     rules = [
-        (1 <= len(key) <= MAX_TAG_KEY, "too_long", f"A key has 1 to {MAX_TAG_KEY}"),
+        (bool(key), "too_short", f"A key has 1 to {MAX_TAG_KEY}"),
+        (len(key) <= MAX_TAG_KEY, "too_long", f"A key has 1 to {MAX_TAG_KEY}"),
         (len(value) <= MAX_TAG_VALUE, "too_long", f"A value has up to {MAX_TAG_VALUE}"),
     ]
     place = f"{field}.{key[:80]}"

@@ -15,6 +15,11 @@ from hourbell.api.documents import (
 )
 from hourbell.domain.definition import Quotas, Tenant, TenantState, Tier
 from hourbell.domain.names import TENANT_ID, check_tenant_id
+from hourbell.domain.retry import (
+    MAX_ATTEMPTS,
+    MAX_DEADLINE_SECONDS,
+    MIN_DEADLINE_SECONDS,
+)
 from hourbell.usecases.identify import registered_form
 from hourbell.usecases.kept import Kept
 from hourbell.usecases.tenants import (
@@ -54,6 +59,15 @@ RetryRate = Annotated[
     int,
     Field(ge=1, le=MAX_RETRIES_PER_MINUTE, description="Null: as many as there are."),
 ]
+RetryAttempts = Annotated[int, Field(ge=1, le=MAX_ATTEMPTS)]
+RetryDeadline = Annotated[
+    int,
+    Field(
+        ge=MIN_DEADLINE_SECONDS,
+        le=MAX_DEADLINE_SECONDS,
+        description="Null: as long as a policy says.",
+    ),
+]
 Weight = Annotated[int, Field(ge=1, le=MAX_WEIGHT)]
 TenantId = Annotated[
     str,
@@ -73,6 +87,8 @@ class QuotaFields(Body):
     triggers_per_minute: TriggerRate | None = None
     running: Running | None = None
     retries_per_minute: RetryRate | None = None
+    retry_attempts: Optional[RetryAttempts] = None
+    retry_deadline_seconds: RetryDeadline | None = None
 
     def to_domain(self) -> QuotaChange:
         """Return what the use case takes."""
@@ -84,6 +100,8 @@ class QuotaFields(Body):
             self._said("triggers_per_minute"),
             self._said("running"),
             self._said("retries_per_minute"),
+            self.retry_attempts,
+            self._said("retry_deadline_seconds"),
         )
 
     def _said(self, name: str) -> int | Kept | None:
@@ -153,6 +171,8 @@ class QuotasAnswer(Answer):
     triggers_per_minute: int | None
     running: int | None
     retries_per_minute: int | None
+    retry_attempts: int
+    retry_deadline_seconds: int | None
 
 
 class TenantAnswer(Answer):
@@ -221,6 +241,8 @@ def tenant_answer(tenant: Tenant) -> TenantAnswer:
             triggers_per_minute=quotas.triggers_per_minute,
             running=quotas.running,
             retries_per_minute=quotas.retries_per_minute,
+            retry_attempts=quotas.retry_attempts,
+            retry_deadline_seconds=quotas.retry_deadline_seconds,
         ),
         weight=tenant.weight,
         revision=tenant.revision,

@@ -200,6 +200,13 @@ def backfill(  # noqa: PLR0913 - one for each option
     per_minute: Annotated[
         int | None, typer.Option(min=1, help="How many are let go in a minute.")
     ] = None,
+    overlap: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POLICY",
+            help="ALLOW, SKIP_IF_RUNNING, QUEUE_ONE; else its own.",
+        ),
+    ] = None,
     whole: Annotated[
         bool, typer.Option("--all", help="Call after call, until the range is done.")
     ] = False,
@@ -210,7 +217,13 @@ def backfill(  # noqa: PLR0913 - one for each option
     as_json: AsJson = False,
 ) -> None:
     """Create occurrences of past times that never were, or were missed."""
-    options = {"to": to, "limit": limit, "per_minute": per_minute, "reason": reason}
+    options = {
+        "to": to,
+        "limit": limit,
+        "per_minute": per_minute,
+        "overlap": overlap,
+        "reason": reason,
+    }
     path = f"{_path(schedule_id)}/backfill{_dry(dry_run)}"
     body = {"from": from_, **given(options)}
     answer = send_backfill(connect_api(), path, body, whole=whole)

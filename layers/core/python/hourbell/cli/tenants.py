@@ -53,8 +53,17 @@ Running = Annotated[
     int | None, typer.Option(help="TRACKED occurrences worked on at the same time.")
 ]
 Retries = Annotated[int | None, typer.Option(help="Retries that a minute may begin.")]
+RetryAttempts = Annotated[
+    int | None, typer.Option(help="Attempts that a retry policy may give.")
+]
+RetryDeadline = Annotated[
+    int | None, typer.Option(help="The longest deadline of a retry policy, in seconds.")
+]
 # What a tenant may use any number of.
-LIFTABLE = ("triggers_per_minute", "running", "retries_per_minute")
+LIFTABLE = (
+    *("triggers_per_minute", "running", "retries_per_minute"),
+    "retry_deadline_seconds",
+)
 
 
 @app.command()
@@ -74,6 +83,8 @@ def create(  # noqa: PLR0913 - one option for each field
     triggers_per_minute: Triggers = None,
     running: Running = None,
     retries_per_minute: Retries = None,
+    retry_attempts: RetryAttempts = None,
+    retry_deadline_seconds: RetryDeadline = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a tenant."""
@@ -86,6 +97,8 @@ def create(  # noqa: PLR0913 - one option for each field
             "triggers_per_minute": triggers_per_minute,
             "running": running,
             "retries_per_minute": retries_per_minute,
+            "retry_attempts": retry_attempts,
+            "retry_deadline_seconds": retry_deadline_seconds,
         }
     )
     body = given(
@@ -126,6 +139,8 @@ def change(  # noqa: PLR0913 - one option for each field
     triggers_per_minute: Triggers = None,
     running: Running = None,
     retries_per_minute: Retries = None,
+    retry_attempts: RetryAttempts = None,
+    retry_deadline_seconds: RetryDeadline = None,
     any_triggers: Annotated[
         bool, typer.Option("--any-triggers", help="Lift the limit of triggers.")
     ] = False,
@@ -134,6 +149,9 @@ def change(  # noqa: PLR0913 - one option for each field
     ] = False,
     any_retries: Annotated[
         bool, typer.Option("--any-retries", help="Lift the limit of retries.")
+    ] = False,
+    any_deadline: Annotated[
+        bool, typer.Option("--any-deadline", help="Lift the limit of deadlines.")
     ] = False,
     revision: Revision = None,
     as_json: AsJson = False,
@@ -148,9 +166,12 @@ def change(  # noqa: PLR0913 - one option for each field
             "triggers_per_minute": triggers_per_minute,
             "running": running,
             "retries_per_minute": retries_per_minute,
+            "retry_attempts": retry_attempts,
+            "retry_deadline_seconds": retry_deadline_seconds,
         }
     )
-    lifted = dict(zip(LIFTABLE, (any_triggers, any_running, any_retries), strict=True))
+    said = (any_triggers, any_running, any_retries, any_deadline)
+    lifted = dict(zip(LIFTABLE, said, strict=True))
     quotas |= {name: None for name, is_lifted in lifted.items() if is_lifted}
     body = given({"tier": tier, "weight": weight, "quotas": quotas or None})
     if not body:
@@ -241,13 +262,15 @@ def _print_tenant(tenant: Mapping[str, Any]) -> None:
         ("triggers", _any_or(quotas["triggers_per_minute"])),
         ("running", "any number" if quotas["running"] is None else quotas["running"]),
         ("retries", _any_or(quotas["retries_per_minute"])),
+        ("attempts", quotas["retry_attempts"]),
+        ("retry deadline", _any_or(quotas["retry_deadline_seconds"], "s")),
         ("weight", tenant["weight"]),
         ("revision", tenant["revision"]),
     )
 
 
-def _any_or(rate: int | None) -> str:
-    return "any number" if rate is None else f"{rate} a minute"
+def _any_or(limit: int | None, unit: str = "a minute") -> str:
+    return "any number" if limit is None else f"{limit} {unit}"
 
 
 def _print_tenants(listed: Mapping[str, Any]) -> None:

@@ -7,7 +7,8 @@ from enum import StrEnum
 
 from hourbell.domain.misfire import USUAL_MISFIRE, Misfire
 from hourbell.domain.occurrence import Lane
-from hourbell.domain.retry import USUAL_RETRY, Retry
+from hourbell.domain.overlap import Overlap
+from hourbell.domain.retry import MAX_ATTEMPTS, USUAL_RETRY, Retry
 from hourbell.domain.schedule import Timing, under
 
 
@@ -40,18 +41,6 @@ class Tracking(StrEnum):
 
     TRACKED = "TRACKED"
     UNTRACKED = "UNTRACKED"
-
-
-class Overlap(StrEnum):
-    """What becomes of an occurrence that is claimed while another one runs.
-
-    ALLOW: it runs as well. SKIP_IF_RUNNING: it does not run. QUEUE_ONE: it waits until
-    the other one is over, unless another one waits already: then it does not run.
-    """
-
-    ALLOW = "ALLOW"
-    SKIP_IF_RUNNING = "SKIP_IF_RUNNING"
-    QUEUE_ONE = "QUEUE_ONE"
 
 
 class Routing(StrEnum):
@@ -89,6 +78,9 @@ class Quotas:
             for any number.
         retries_per_minute: how many retries of TRACKED occurrences may begin in a
             minute; None for any number.
+        retry_attempts: how many attempts a retry policy may give an occurrence.
+        retry_deadline_seconds: the longest deadline that a retry policy may have; None
+            for any, and for none.
     """
 
     schedules: int = 5_000
@@ -98,6 +90,8 @@ class Quotas:
     triggers_per_minute: int | None = None
     running: int | None = None
     retries_per_minute: int | None = None
+    retry_attempts: int = MAX_ATTEMPTS
+    retry_deadline_seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +234,17 @@ class Version:
         if self.ends_at is None or self.effective_to is not None:
             return False
         return self.is_stopped or instant > self.ends_at
+
+    def holds_sent(self, instant: datetime) -> bool:
+        """Whether a row of this time that was sent must wait for a handover.
+
+        A pause takes back nothing that was sent for times up to `ends_at`. To let it
+        wait would make it unsent again, and so lose it to the pause.
+        """
+        if self.effective_from is None or self.ends_at is None:
+            return self.holds(instant)
+        stands = self.ends_as is ScheduleState.PAUSED and instant <= self.ends_at
+        return not stands and self.holds(instant)
 
     @property
     def is_stopped(self) -> bool:

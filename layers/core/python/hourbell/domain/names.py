@@ -11,6 +11,9 @@ MAX_HANDLER_NAME: Final = 64
 TENANT_ID: Final = "^[a-z][a-z0-9-]{1,62}$"
 HANDLER_NAME: Final = f"^[A-Za-z0-9._-]{{1,{MAX_HANDLER_NAME}}}$"
 
+# Clients take them out of a path, so nothing called so could be reached.
+DOTS: Final = frozenset({".", ".."})
+
 _TENANT_ID = re.compile(TENANT_ID)
 _HANDLER_NAME = re.compile(HANDLER_NAME)
 
@@ -40,8 +43,11 @@ def check_handler_name(text: str, *, field: str = "name") -> None:
     """Judge a handler's name.
 
     Raises:
-        InvalidInput: `invalid_characters`.
+        InvalidInput: `invalid_characters`, or `reserved`: it is a dot or two.
     """
+    if text in DOTS:
+        message = "A dot or two cannot be a name: they mean something else in a path."
+        raise InvalidInput.of(field, "reserved", message, found=text)
     if not is_handler_name(text):
         message = f"Allowed are 1 to {MAX_HANDLER_NAME} of A-Z, a-z, 0-9 and . _ -"
         raise InvalidInput.of(field, "invalid_characters", message, found=text)

@@ -15,6 +15,7 @@ from typing import Final
 from hourbell.domain.errors import InvalidInput
 from hourbell.domain.instants import compact_instant, parse_compact, to_utc
 from hourbell.domain.misfire import Decision
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.retry import Failure
 from hourbell.domain.states import (
     OPEN,
@@ -124,6 +125,8 @@ class Occurrence:
         run: 16 hexadecimal characters that tell a manual run from others; None for
             what a rule produced.
         backfilled_at: when a backfill asked for it; None for all others.
+        overlap: of a backfilled one, the policy that the backfill named for it, where
+            its version has another; None where the version's holds.
         decision: of a gap row, what becomes of the overdue time before it and of
             those that it covers; None for all others.
         attempt: the number of the current or last attempt, over all replays; 0 before
@@ -167,6 +170,7 @@ class Occurrence:
     expires_at: datetime | None = None
     run: str | None = None
     backfilled_at: datetime | None = None
+    overlap: Overlap | None = None
     decision: Decision | None = None
     attempt: int = 0
     attempts_before: int = 0

@@ -125,7 +125,7 @@ TRANSITIONS: dict[Transition, Move] = {
     Transition.BACKFILL: Move(
         frozenset({State.MISSED}),
         State.DEFERRED,
-        ("backfilled_at", "available_at", "lane", "queue", *_ENDING),
+        ("backfilled_at", "overlap", "available_at", "lane", "queue", *_ENDING),
     ),
     # By the relay: only what it was given, and its version does not stand behind.
     Transition.CANCEL: Move(frozenset({State.SCHEDULED}), State.CANCELED, _ENDING),

@@ -5,9 +5,10 @@ from datetime import datetime, timedelta
 from itertools import islice, pairwise
 from typing import Final
 
-from hourbell.domain.definition import Definition, HandlerState, Tenant
+from hourbell.domain.definition import Definition, HandlerState, Tenant, Tracking
 from hourbell.domain.errors import Finding
 from hourbell.domain.packing import encoded_size
+from hourbell.domain.retry import Retry
 from hourbell.domain.schedule import Timing, anchored, upcoming
 from hourbell.usecases.ports import Directory
 
@@ -40,6 +41,8 @@ def admission_findings(
         findings += handler_findings(directory, tenant, definition.handler)
     if before is None or before.payload_json != definition.payload_json:
         findings += _payload_findings(tenant, definition.payload_json)
+    if _retries(before) != _retries(definition):
+        findings += _retry_findings(tenant, definition)
     if before is None or before.timing != definition.timing:
         findings += _interval_findings(tenant, definition.timing, now)
     return tuple(findings)
@@ -63,6 +66,28 @@ def _payload_findings(tenant: Tenant, payload_json: str) -> Iterator[Finding]:
     if found > allowed:
         message = f"The tenant's quota is {allowed} bytes as JSON; found {found}."
         yield Finding("payload", "payload_too_large", message, str(found))
+
+
+def _retries(definition: Definition | None) -> Retry | None:
+    """Return the policy that retries go by; None where there are none."""
+    tracked = definition is not None and definition.tracking is Tracking.TRACKED
+    return definition.retry if definition is not None and tracked else None
+
+
+def _retry_findings(tenant: Tenant, definition: Definition) -> Iterator[Finding]:
+    retry, quotas = _retries(definition), tenant.quotas
+    if retry is None:
+        return
+    code = "retry_over_quota"
+    if retry.max_attempts > quotas.retry_attempts:
+        allowed, found = quotas.retry_attempts, retry.max_attempts
+        message = f"The tenant's quota is {allowed} attempts; found {found}."
+        yield Finding("retry.max_attempts", code, message, str(found), str(allowed))
+    longest, deadline = quotas.retry_deadline_seconds, retry.deadline_seconds
+    if longest is not None and (deadline is None or deadline > longest):
+        shown = "null" if deadline is None else str(deadline)
+        message = f"The tenant's quota is a deadline of {longest} s; found {shown}."
+        yield Finding("retry.deadline_seconds", code, message, shown, str(longest))
 
 
 def _interval_findings(

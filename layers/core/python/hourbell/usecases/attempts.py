@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from hourbell.domain.definition import Overlap, Version, VersionRef
+from hourbell.domain.definition import Version, VersionRef
 from hourbell.domain.dispatch import (
     Dispatch,
     DispatchKind,
@@ -13,6 +13,7 @@ from hourbell.domain.dispatch import (
 )
 from hourbell.domain.errors import Transient
 from hourbell.domain.occurrence import CancelReason, Occurrence, State, Transition
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.policies import expires_at, is_deferred
 from hourbell.domain.rates import retry_rate
 from hourbell.domain.retry import (
@@ -24,7 +25,7 @@ from hourbell.domain.retry import (
     verdict,
 )
 from hourbell.domain.work import Attempt, AttemptResult, DeadLetter, Slot
-from hourbell.usecases.lanes import Exit, leave
+from hourbell.usecases.lanes import Exit, leave, policy_of
 from hourbell.usecases.port_values import same_wait
 from hourbell.usecases.ports import Change, Write
 from hourbell.usecases.version_reads import canceled_version, read_versions
@@ -234,7 +235,7 @@ def _over(
 ) -> Ended:
     """Return what is written when an occurrence is over."""
     exit_ = Exit()
-    if version.definition.overlap is not Overlap.ALLOW:
+    if policy_of(row, version) is not Overlap.ALLOW:
         exit_ = leave(place, row, now)
     letters: tuple[DeadLetter, ...] = ()
     dispatches = exit_.dispatches

@@ -76,7 +76,8 @@ def backfill(
 
     Raises:
         InvalidInput: the range does not lie in the past (`out_of_range`,
-            `reversed_range`).
+            `reversed_range`), or what is UNTRACKED shall have another overlap policy
+            than ALLOW (`overlap_needs_tracking`).
         NotFound: there is no such schedule of the tenant, or no handler of it.
         Conflict: the schedule is canceled (`schedule_canceled`).
         Transient: a store did not answer, or a change is under way; what is created
@@ -286,8 +287,10 @@ class _Work:
         """Find the queues of what is to be created, before anything is stored.
 
         Raises:
+            InvalidInput: `overlap_needs_tracking`.
             NotFound: a handler is gone.
         """
+        self.request.check_overlap(time.version.definition for time in times)
         tenant = self.caller.tenant
         names = {time.version.definition.handler for time in times}
         refs = [(tenant.tenant_id, name) for name in sorted(names)]
@@ -338,6 +341,7 @@ class _Work:
             row,
             state=State.DEFERRED,
             backfilled_at=self.now,
+            overlap=self.request.overlap_of(time.version.definition),
             available_at=self.available_at(),
             lane=Lane.CATCHUP,
             queue=self.queues[time.version.definition.handler],

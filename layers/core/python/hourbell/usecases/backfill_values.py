@@ -1,12 +1,14 @@
 """What a backfill is asked for, and what it answers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from hourbell.domain.definition import Definition, Tracking
 from hourbell.domain.errors import Finding, InvalidInput
 from hourbell.domain.instants import format_instant
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.retention import RETENTION
 
 # State of a time that was backfilled and whose row is deleted by now.
@@ -45,6 +47,8 @@ class BackfillRequest:
         per_minute: how many of the created ones may be received in a minute.
         pace_from: when the first may be received at the earliest; now if None.
         reason: kept with each time.
+        overlap: what becomes of one that is claimed while another one runs; None for
+            what its version says.
         dry_run: whether only to tell.
     """
 
@@ -54,6 +58,7 @@ class BackfillRequest:
     per_minute: int = 60
     pace_from: datetime | None = None
     reason: str | None = None
+    overlap: Overlap | None = None
     dry_run: bool = False
 
     def checked(self, now: datetime) -> datetime:
@@ -76,6 +81,28 @@ class BackfillRequest:
         if findings:
             raise InvalidInput(findings=tuple(findings))
         return last
+
+    def check_overlap(self, definitions: Iterable[Definition]) -> None:
+        """Refuse a policy that some of the occurrences cannot have.
+
+        Raises:
+            InvalidInput: `overlap_needs_tracking`.
+        """
+        if self.overlap in {None, Overlap.ALLOW}:
+            return
+        if any(each.tracking is Tracking.UNTRACKED for each in definitions):
+            raise InvalidInput.of(
+                "overlap",
+                "overlap_needs_tracking",
+                f"{self.overlap} needs tracking TRACKED; some times of the range are "
+                "of a version that is UNTRACKED.",
+                found=str(self.overlap),
+                suggestion=Overlap.ALLOW,
+            )
+
+    def overlap_of(self, definition: Definition) -> Overlap | None:
+        """Return the policy that a row must carry; None where its version's holds."""
+        return None if self.overlap == definition.overlap else self.overlap
 
 
 def _after(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from hourbell.domain.definition import Overlap, Tracking, Version
+from hourbell.domain.definition import Tracking, Version
 from hourbell.domain.dispatch import Dispatch, release_of
 from hourbell.domain.occurrence import (
     CancelReason,
@@ -12,6 +12,7 @@ from hourbell.domain.occurrence import (
     Transition,
     jitter_seconds,
 )
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.policies import (
     CLOCK_SKEW,
     OVERLAP_CHECK,
@@ -26,7 +27,7 @@ from hourbell.usecases.attempts import (
     still_its_workers,
     watch_of,
 )
-from hourbell.usecases.lanes import enter
+from hourbell.usecases.lanes import enter, policy_of
 from hourbell.usecases.ports import Change
 from hourbell.usecases.unsent import canceling, objection_to_claiming
 from hourbell.usecases.work_ports import Check, Deed
@@ -130,7 +131,7 @@ def plan_of(place: Workplace, wish: Wish, terms: Terms) -> Plan:
 def _hindrance(place: Workplace, wish: Wish, now: datetime) -> Plan | None:
     """Decide about an occurrence that may not run, or not yet."""
     row, version = wish.row, wish.version
-    if version.holds(row.scheduled_for):
+    if version.holds_sent(row.scheduled_for):
         pause = timedelta(seconds=_HANDOVER_WAIT_SECONDS)
         at = max(row.available_at or now, now + pause)
         return _holding(place, row, at, WaitReason.HANDOVER, now)
@@ -188,7 +189,7 @@ def _taking_over(place: Workplace, wish: Wish, terms: Terms) -> Plan:
 
 def _entering(place: Workplace, wish: Wish, terms: Terms) -> Plan:
     """Decide about an occurrence that may run if lane and quota let it."""
-    row, now, policy = wish.row, terms.now, wish.version.definition.overlap
+    row, now, policy = wish.row, terms.now, policy_of(wish.row, wish.version)
     lane: OverlapLane | None = None
     checks: tuple[Check, ...] = ()
     if policy is not Overlap.ALLOW:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from hourbell.domain.definition import Overlap, Version, VersionRef
+from hourbell.domain.definition import Version, VersionRef
 from hourbell.domain.errors import Transient
 from hourbell.domain.occurrence import Occurrence, State
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.states import CLAIMABLE
 from hourbell.usecases.attempts import (
     Ended,
@@ -18,6 +19,7 @@ from hourbell.usecases.attempts import (
     version_of,
     watch_of,
 )
+from hourbell.usecases.lanes import policy_of
 from hourbell.usecases.ports import Write
 from hourbell.usecases.version_reads import read_versions
 from hourbell.usecases.work_values import Failed, Finished, Held, Outcome
@@ -117,7 +119,7 @@ def _packed(place: Workplace, rows: Collection[Occurrence]) -> dict[str, Finishe
         for row in rows
         if (version := versions.get(VersionRef(row.schedule_id, row.version)))
         is not None
-        and version.definition.overlap is Overlap.ALLOW
+        and policy_of(row, version) is Overlap.ALLOW
         and row.slot is None
     ]
     changes = [change for _, ended in ends for change in ended.deed.changes]

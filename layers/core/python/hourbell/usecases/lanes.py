@@ -7,9 +7,10 @@ So a holder whose end was written without the lane keeps nobody out.
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from hourbell.domain.definition import Overlap
+from hourbell.domain.definition import Version
 from hourbell.domain.dispatch import Dispatch, release_of
 from hourbell.domain.occurrence import Occurrence, State, Transition
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.policies import LANE_GRACE
 from hourbell.domain.work import OverlapLane
 from hourbell.usecases.port_values import same_wait
@@ -50,6 +51,11 @@ class Exit:
     lane: OverlapLane | None = None
     changes: tuple[Change, ...] = ()
     dispatches: tuple[Dispatch, ...] = ()
+
+
+def policy_of(row: Occurrence, version: Version) -> Overlap:
+    """Return an occurrence's overlap policy: a backfill's own, or its version's."""
+    return version.definition.overlap if row.overlap is None else row.overlap
 
 
 def enter(place: Workplace, row: Occurrence, policy: Overlap, now: datetime) -> Entry:

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import TypeAlias
 
 from hourbell.domain.definition import (
-    Overlap,
     Tracking,
     Version,
 )
@@ -19,12 +18,13 @@ from hourbell.domain.occurrence import (
     State,
     Transition,
 )
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.routing import queue_key
 from hourbell.domain.work import DeadLetter
 from hourbell.usecases.attempts import let_go, version_of
 from hourbell.usecases.following import post_follows
 from hourbell.usecases.judging import Bench, judge
-from hourbell.usecases.lanes import leave
+from hourbell.usecases.lanes import leave, policy_of
 from hourbell.usecases.port_values import same_wait
 from hourbell.usecases.ports import Change, Write
 from hourbell.usecases.unsent import canceling
@@ -168,7 +168,7 @@ def _cancel(place: Workplace, row: Occurrence, now: datetime) -> Occurrence | No
             raise Conflict(message, code="already_over")
         _plan_following(place, row, version, now)
         return _moved(place, after, Transition.WITHDRAW)
-    if version.definition.overlap is Overlap.ALLOW:
+    if policy_of(row, version) is Overlap.ALLOW:
         return _moved(place, after, Transition.ABORT)
     exit_ = leave(place, row, now)
     deed = Deed(

@@ -43,7 +43,7 @@ class QuotaChange:
 
     Attributes:
         triggers_per_minute: None is any number; KEPT leaves it as it is. So it is with
-            `running` and `retries_per_minute`.
+            `running`, `retries_per_minute` and `retry_deadline_seconds`.
     """
 
     schedules: int | None = None
@@ -53,6 +53,8 @@ class QuotaChange:
     triggers_per_minute: int | Kept | None = Kept.KEPT
     running: int | Kept | None = Kept.KEPT
     retries_per_minute: int | Kept | None = Kept.KEPT
+    retry_attempts: int | None = None
+    retry_deadline_seconds: int | Kept | None = Kept.KEPT
 
     def applied_to(self, quotas: Quotas) -> Quotas:
         """Return the quotas after the change."""
@@ -64,6 +66,8 @@ class QuotaChange:
             _said(self.triggers_per_minute, quotas.triggers_per_minute),
             _said(self.running, quotas.running),
             _said(self.retries_per_minute, quotas.retries_per_minute),
+            _first(self.retry_attempts, quotas.retry_attempts),
+            _said(self.retry_deadline_seconds, quotas.retry_deadline_seconds),
         )
 
 

@@ -38,4 +38,8 @@ def usage(schedules: Schedules, tenant: Tenant) -> tuple[QuotaUse, ...]:
         QuotaUse("triggers_per_minute", quotas.triggers_per_minute, None, "runs"),
         QuotaUse("running", quotas.running, None, "runs"),
         QuotaUse("retries_per_minute", quotas.retries_per_minute, None, "retries"),
+        QuotaUse("retry_attempts", quotas.retry_attempts, None, "attempts"),
+        QuotaUse(
+            "retry_deadline_seconds", quotas.retry_deadline_seconds, None, "seconds"
+        ),
     )

@@ -4,13 +4,13 @@ One kind of client serves every call, so that timeouts, retries, metering and th
 translation of errors exist once. Items come from the PynamoDB models by the codec.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from boto3.session import Session
 from botocore.config import Config
 
-from hourbell.adapters.backoff import Backoff
+from hourbell.adapters.backoff import Allowance, Backoff
 from hourbell.adapters.dynamodb.layout import TableNames
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def connect(
     session: Session | None = None,
     endpoint_url: str | None = None,
     backoff: Backoff | None = None,
+    allowance: Allowance | None = None,
 ) -> Database:
     """Open the clients.
 
@@ -74,6 +75,7 @@ def connect(
         endpoint_url: where the service is; AWS_ENDPOINT_URL_DYNAMODB or
             AWS_ENDPOINT_URL, else AWS itself, when None.
         backoff: the adapters' own retries.
+        allowance: what bounds them for each request, where requests are answered.
     """
     opened = session or Session()
     client, single = (
@@ -85,4 +87,7 @@ def connect(
     if meter is not None:
         meter.attach(client)
         meter.attach(single)
-    return Database(tables, client, single, backoff or Backoff())
+    own, contended = (
+        replace(each, allowance=allowance) for each in (backoff or Backoff(), CONTENDED)
+    )
+    return Database(tables, client, single, own, contended)

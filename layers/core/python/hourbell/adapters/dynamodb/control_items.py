@@ -40,6 +40,8 @@ def tenant_values(tenant: Tenant) -> dict[str, Any]:
         "quota_triggers_per_minute": tenant.quotas.triggers_per_minute,
         "quota_running": tenant.quotas.running,
         "quota_retries_per_minute": tenant.quotas.retries_per_minute,
+        "quota_retry_attempts": tenant.quotas.retry_attempts,
+        "quota_retry_deadline_seconds": tenant.quotas.retry_deadline_seconds,
     }
 
 
@@ -65,6 +67,8 @@ def decode_tenant(item: Mapping[str, Any]) -> Tenant:
             values.get("quota_triggers_per_minute"),
             values.get("quota_running"),
             values.get("quota_retries_per_minute"),
+            values.get("quota_retry_attempts", usual.retry_attempts),
+            values.get("quota_retry_deadline_seconds"),
         ),
         weight=values.get("weight", 1),
         revision=values.get("revision", 1),

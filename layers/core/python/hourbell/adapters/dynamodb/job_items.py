@@ -14,7 +14,7 @@ from hourbell.adapters.dynamodb.models import (
     JobResultsItem,
     ListedJobItem,
 )
-from hourbell.domain.definition import NewSchedule, Overlap, Tracking
+from hourbell.domain.definition import NewSchedule, Tracking
 from hourbell.domain.errors import Finding
 from hourbell.domain.instants import format_instant, parse_instant
 from hourbell.domain.job import (
@@ -29,6 +29,7 @@ from hourbell.domain.job import (
     Walk,
 )
 from hourbell.domain.misfire import Misfire, MisfirePolicy
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.replanning import Shift
 from hourbell.domain.retry import USUAL_RETRY
 from hourbell.domain.schedule import Timing

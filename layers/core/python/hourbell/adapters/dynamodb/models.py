@@ -26,7 +26,6 @@ from hourbell.adapters.dynamodb.attributes import (
 from hourbell.adapters.dynamodb.layout import BY_TENANT, CONTROL, SCHEDULES, TIMELINE
 from hourbell.domain.definition import (
     HandlerState,
-    Overlap,
     Routing,
     ScheduleState,
     TenantState,
@@ -37,6 +36,7 @@ from hourbell.domain.dispatch import DispatchState
 from hourbell.domain.job import JobState, Operation
 from hourbell.domain.misfire import MisfirePolicy
 from hourbell.domain.occurrence import Lane, State
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.parking import ParkReason
 from hourbell.domain.work import AttemptResult
 
@@ -153,6 +153,7 @@ class OccurrenceItem(Model):
     finished_at = InstantAttribute(null=True)
     expires_at = ExpiryAttribute(null=True)
     backfilled_at = InstantAttribute(null=True)
+    overlap = EnumAttribute(Overlap, null=True)
     decision = DecisionAttribute(null=True)
     attempt = IntegerAttribute(null=True)
     attempts_before = IntegerAttribute(null=True)
@@ -221,6 +222,8 @@ class TenantItem(_Control):
     quota_triggers_per_minute = IntegerAttribute(null=True)
     quota_running = IntegerAttribute(null=True)
     quota_retries_per_minute = IntegerAttribute(null=True)
+    quota_retry_attempts = IntegerAttribute(null=True)
+    quota_retry_deadline_seconds = IntegerAttribute(null=True)
 
 
 class HandlerItem(_Control):

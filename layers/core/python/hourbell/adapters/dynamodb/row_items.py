@@ -42,6 +42,7 @@ _OCCURRENCE_PLAIN = (
     "finished_at",
     "expires_at",
     "backfilled_at",
+    "overlap",
     "decision",
     "lease_token",
     "lease_expires_at",

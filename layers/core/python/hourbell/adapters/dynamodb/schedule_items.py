@@ -21,13 +21,13 @@ from hourbell.adapters.dynamodb.models import (
 from hourbell.adapters.listing import listing_key
 from hourbell.domain.definition import (
     Definition,
-    Overlap,
     Schedule,
     ScheduleState,
     Version,
     VersionRef,
 )
 from hourbell.domain.misfire import USUAL_MISFIRE, Misfire
+from hourbell.domain.overlap import Overlap
 from hourbell.domain.retry import USUAL_RETRY
 from hourbell.domain.schedule import Timing
 from hourbell.domain.shards import stable_hash
