@@ -106,7 +106,6 @@ class Bench:
             ),
             "handlers": lambda: lambda: self._reader.send("GET", "/v1/handlers"),
             "usage": lambda: lambda: self._reader.send("GET", "/v1/usage"),
-            "claim": lambda: self._claim,
         }
 
     def _tenant(self, tenant_id: str) -> SignedClient:
@@ -172,12 +171,6 @@ class Bench:
     def _rehearse(self) -> Answer:
         body = {"name": "bench-dry", "handler": "send"} | TIMING
         return self._reader.send("POST", f"{SCHEDULES}?dry_run=true", body)
-
-    def _claim(self) -> Answer:
-        """Claim what is not there: what a claim costs before it decides anything."""
-        items = [{"occurrence_id": f"{self._read_id}.v1.20260101T000000Z"}]
-        body = {"worker": "bench", "items": items}
-        return self._reader.send("POST", "/v1/occurrences/claim", body)
 
 
 def add_floor(stack: StackInfo) -> None:
