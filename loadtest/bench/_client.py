@@ -104,6 +104,17 @@ def signer(
     return SigV4Auth(keys, SERVICE, region)
 
 
+def checked(answer: Answer) -> Answer:
+    """Return an answer that is no refusal.
+
+    Raises:
+        RuntimeError: it is one; the figures would mean nothing.
+    """
+    if answer.status >= 300:
+        raise RuntimeError(f"HTTP {answer.status}: {answer.text[:300]}")
+    return answer
+
+
 def together(calls: Sequence[Callable[[], Result]], threads: int) -> list[Result]:
     """Make calls from some threads, all of which begin at once; results in order."""
     barrier = threading.Barrier(threads)

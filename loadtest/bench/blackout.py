@@ -26,8 +26,7 @@ from hourbell.adapters.clock import SystemClock
 from hourbell.local.errors import LocalStackError
 from hourbell.local.stack import StackInfo, running
 
-from loadtest.bench._client import SignedClient, signer
-from loadtest.bench.api import checked
+from loadtest.bench._client import SignedClient, checked, signer
 
 if TYPE_CHECKING:
     import boto3
