@@ -1,19 +1,11 @@
-"""What the bench of the API measures: a request for every route that does its work.
+"""What the bench of the API measures: every route, or why not."""
 
-Each probe makes requests without an end. What one of them needs for itself, such as
-a schedule to cancel, is made when the request is asked for, outside of its time.
-"""
-
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from functools import partial
 
-from hourbell.adapters.clock import SystemClock
-
+from loadtest.bench import _api_requests as requests
+from loadtest.bench._api_requests import Requests
 from loadtest.bench._api_world import (
-    FEW,
     HANDLERS,
     JOBS,
     LETTERS,
@@ -21,22 +13,13 @@ from loadtest.bench._api_world import (
     PARKED,
     SCHEDULES,
     TENANTS,
-    TIMING,
     World,
-    principal_place,
 )
-from loadtest.bench._client import Answer, SignedClient, checked
-
-Send = Callable[[], Answer]
-Requests = Iterator[Send]
 
 FLOOR = "floor"
 SHARDS = "/v1/admin/shards"
 ONE = (1,)
 BOTH = (1, 8)
-# So many that a job is still at work when the next request comes.
-LONG_JOB = 1_000
-UNKNOWN = [f"sch{number:026d}" for number in range(LONG_JOB)]
 
 # Routes that are not measured, and why.
 LEFT_OUT = {
@@ -53,7 +36,7 @@ class Probe:
 
     Attributes:
         name: the route as `METHOD path`, with a query where that makes a difference.
-        make: returns requests of one caller.
+        make: returns the requests of one caller, which go on for ever.
         callers: with how many callers it is measured, one after the other. Only with
             one where requests are made ready: several would wait for each other's
             preparations, and what they sent would be no rate that was answered.
@@ -90,351 +73,64 @@ def chosen(texts: Sequence[str]) -> tuple[Probe, ...]:
     return tuple(each for each in PROBES if each.name in names | {FLOOR})
 
 
-def again(
-    client: SignedClient, method: str, path: str, body: object = None
-) -> Requests:
-    """Return the same request again and again."""
-    return itertools.repeat(lambda: client.send(method, path, body))
-
-
-def get(path: str) -> Callable[[World], Requests]:
-    """Return what reads for the reader."""
-    return lambda world: again(world.reader, "GET", path)
-
-
-def get_schedule(more: str = "") -> Callable[[World], Requests]:
-    """Return what reads one of the reader's schedules."""
-    return lambda world: again(
-        world.reader, "GET", f"{SCHEDULES}/{world.read_ids[-1]}{more}"
-    )
-
-
-def get_job(more: str = "") -> Callable[[World], Requests]:
-    """Return what reads a job that is done."""
-    return lambda world: again(world.reader, "GET", f"{JOBS}/{world.done_job}{more}")
-
-
-def ask_platform(path: str) -> Callable[[World], Requests]:
-    """Return what reads for the platform role."""
-    return lambda world: again(world.platform, "GET", path)
-
-
-def list_schedules(world: World) -> Requests:
-    """List on one page."""
-    _ = world.read_ids
-    return again(world.reader, "GET", SCHEDULES)
-
-
-def list_jobs(world: World) -> Requests:
-    """List on one page."""
-    _ = world.done_job
-    return again(world.reader, "GET", JOBS)
-
-
-def preview(world: World) -> Requests:
-    """Ask for ten times."""
-    return again(world.reader, "POST", f"{SCHEDULES}/preview", TIMING)
-
-
-def create(world: World) -> Requests:
-    """Create schedules."""
-    client = world.writer
-    return itertools.repeat(lambda: world.create(client))
-
-
-def dry_run(world: World) -> Requests:
-    """Create nothing."""
-    body = {"name": "bench-dry", "handler": "send"} | TIMING
-    return again(world.reader, "POST", f"{SCHEDULES}?dry_run=true", body)
-
-
-def batch(world: World) -> Requests:
-    """Start jobs of one schedule each, which are worked off beside."""
-    ids = [world.schedule(world.writer)]
-    return itertools.repeat(lambda: world.batch(world.writer, ids))
-
-
-def put(world: World) -> Requests:
-    """Give a schedule another payload each time."""
-    place = f"{SCHEDULES}/by-name/bench-put-{world.number()}"
-    body = {"handler": "send"} | TIMING
-    checked(world.writer.send("PUT", place, body))
-    return itertools.repeat(
-        lambda: world.writer.send("PUT", place, body | {"payload": world.number()})
-    )
-
-
-def delete(world: World) -> Requests:
-    """Cancel a schedule each."""
-    while True:
-        place = world.place()
-        yield partial(world.writer.send, "DELETE", place)
-
-
-def patch(world: World) -> Requests:
-    """Make a version each time, of a schedule of its own."""
-    place = world.place()
-    for revision in itertools.count(1):
-        tag = {"If-Match": f'"{revision}"'}
-        body = {"payload": revision}
-        yield partial(world.writer.send, "PATCH", place, body, tag)
-
-
-def pause(world: World) -> Requests:
-    """Pause a schedule of its own, which is resumed between."""
-    place = world.place()
-    while True:
-        yield partial(world.writer.send, "POST", f"{place}/pause")
-        checked(world.writer.send("POST", f"{place}/resume"))
-
-
-def resume(world: World) -> Requests:
-    """Resume a schedule of its own, which is paused between."""
-    place = world.place()
-    while True:
-        checked(world.writer.send("POST", f"{place}/pause"))
-        yield partial(world.writer.send, "POST", f"{place}/resume")
-
-
-def run(world: World) -> Requests:
-    """Run a schedule, each time as an occurrence of its own."""
-    return again(world.writer, "POST", f"{world.place()}/run")
-
-
-def backfill(world: World) -> Requests:
-    """Create the three occurrences of three days, of another schedule each time."""
-    begin = SystemClock().now() - timedelta(days=3)
-    body = {"from": f"{begin:%Y-%m-%dT%H:%M:%SZ}"}
-    while True:
-        place = f"{world.place()}/backfill"
-        yield partial(world.writer.send, "POST", place, body)
-
-
-def register_handler(world: World) -> Requests:
-    """Register handlers."""
-    client = world.writer
-    return itertools.repeat(
-        lambda: client.send("POST", HANDLERS, {"name": f"new-{world.number()}"})
-    )
-
-
-def retire_handler(world: World) -> Requests:
-    """Retire a handler each."""
-    while True:
-        name = f"old-{world.number()}"
-        checked(world.writer.send("POST", HANDLERS, {"name": name}))
-        yield partial(world.writer.send, "DELETE", f"{HANDLERS}/{name}")
-
-
-def change_handler(world: World) -> Requests:
-    """Describe a handler of its own anew."""
-    name = f"changed-{world.number()}"
-    checked(world.writer.send("POST", HANDLERS, {"name": name}))
-    place = f"{HANDLERS}/{name}"
-    for revision in itertools.count(1):
-        tag = {"If-Match": f'"{revision}"'}
-        body = {"description": f"{revision}"}
-        yield partial(world.writer.send, "PATCH", place, body, tag)
-
-
-def cancel_job(world: World) -> Requests:
-    """Cancel a job each that has just begun."""
-    while True:
-        place = _long_job(world)
-        yield partial(world.writer.send, "POST", f"{place}/cancel")
-
-
-def resume_job(world: World) -> Requests:
-    """Resume a job each that has just been canceled, and cancel it again."""
-    while True:
-        place = _long_job(world)
-        checked(world.writer.send("POST", f"{place}/cancel"))
-        yield partial(world.writer.send, "POST", f"{place}/resume")
-        # Else it would go on beside what is measured next; it may have ended.
-        world.writer.send("POST", f"{place}/cancel")
-
-
-def _long_job(world: World) -> str:
-    answer = checked(world.batch(world.writer, UNKNOWN))
-    return f"{JOBS}/{answer.document['job_id']}"
-
-
-def claim(world: World) -> Requests:
-    """Claim one occurrence each."""
-    while True:
-        occurrence_id = world.occurrence()
-        yield partial(world.claim, occurrence_id)
-
-
-def heartbeat(world: World) -> Requests:
-    """Extend the lease of one occurrence."""
-    item = world.claimed()
-    return itertools.repeat(lambda: world.report("heartbeat", item))
-
-
-def complete(world: World) -> Requests:
-    """Complete one occurrence each."""
-    while True:
-        item = world.claimed()
-        yield partial(world.report, "complete", item)
-
-
-def fail(world: World) -> Requests:
-    """Fail one occurrence each for good, which writes its dead letter, too."""
-    while True:
-        item = world.claimed()
-        yield partial(world.fail, item)
-
-
-def get_occurrence(world: World) -> Requests:
-    """Read an occurrence of one attempt."""
-    item = world.claimed()
-    world.report("complete", item)
-    return again(world.worker, "GET", f"{OCCURRENCES}/{item['occurrence_id']}")
-
-
-def cancel_occurrence(world: World) -> Requests:
-    """Cancel an occurrence each that nobody has claimed."""
-    while True:
-        place = f"{OCCURRENCES}/{world.occurrence()}/cancel"
-        yield partial(world.worker.send, "POST", place)
-
-
-def replay_occurrence(world: World) -> Requests:
-    """Replay a dead occurrence each."""
-    while True:
-        place = f"{OCCURRENCES}/{world.dead()}/replay"
-        yield partial(world.worker.send, "POST", place)
-
-
-def list_letters(world: World) -> Requests:
-    """List on one page."""
-    for _ in range(FEW):
-        world.dead()
-    return again(world.worker, "GET", LETTERS)
-
-
-def replay_letters(world: World) -> Requests:
-    """Start a job each for the one occurrence that is dead."""
-    while True:
-        world.dead()
-        yield partial(world.worker.send, "POST", f"{LETTERS}/replay", {})
-
-
-def create_tenant(world: World) -> Requests:
-    """Create tenants."""
-    return itertools.repeat(
-        lambda: world.platform.send(
-            "POST", TENANTS, {"tenant_id": f"bench-{world.number()}"}
-        )
-    )
-
-
-def change_tenant(world: World) -> Requests:
-    """Give a tenant of its own one more schedule."""
-    place = f"{TENANTS}/{world.bare_tenant()}"
-    for revision in itertools.count(1):
-        tag = {"If-Match": f'"{revision}"'}
-        body = {"quotas": {"schedules": revision}}
-        yield partial(world.platform.send, "PATCH", place, body, tag)
-
-
-def put_principal(world: World) -> Requests:
-    """Let others call for a tenant of its own, who no longer may afterwards."""
-    tenant_id = world.bare_tenant()
-    while True:
-        place = principal_place(tenant_id, f"bench-{world.number()}")
-        yield partial(world.platform.send, "PUT", place)
-        checked(world.platform.send("DELETE", place))
-
-
-def delete_principal(world: World) -> Requests:
-    """Let others no longer call for a tenant of its own."""
-    tenant_id = world.bare_tenant()
-    while True:
-        place = principal_place(tenant_id, f"bench-{world.number()}")
-        checked(world.platform.send("PUT", place))
-        yield partial(world.platform.send, "DELETE", place)
-
-
-def list_parked(world: World) -> Requests:
-    """List on one page."""
-    _ = world.parked_rows
-    return again(world.platform, "GET", PARKED)
-
-
-def retry_parked(world: World) -> Requests:
-    """Ask for a try of a parked row each, which the next pass forgets."""
-    while True:
-        place = f"{PARKED}/{world.parked(timedelta(days=1))}/retry"
-        yield partial(world.platform.send, "POST", place)
-
-
-def replan(world: World) -> Requests:
-    """Start jobs over the one schedule of a tenant, which are worked off beside."""
-    _ = world.tracked
-    return again(world.platform, "POST", f"{TENANTS}/bench-worker/replan")
-
-
-def get_replan(more: str = "") -> Callable[[World], Requests]:
-    """Return what reads a replan that is done."""
-    return lambda world: again(world.platform, "GET", f"{world.done_replan}{more}")
-
-
 _SCHEDULE = f"{SCHEDULES}/{{schedule_id}}"
 _HANDLER = f"{HANDLERS}/{{name}}"
 _JOB = f"{JOBS}/{{job_id}}"
 _OCCURRENCE = f"{OCCURRENCES}/{{occurrence_id}}"
 _TENANT = f"{TENANTS}/{{tenant_id}}"
 PROBES = (
-    Probe(FLOOR, lambda world: again(world.reader, "GET", "/floor"), BOTH),
-    Probe(f"POST {SCHEDULES}/preview", preview, BOTH),
-    Probe(f"GET {_SCHEDULE}", get_schedule(), BOTH),
-    Probe(f"GET {SCHEDULES}", list_schedules, BOTH),
-    Probe(f"POST {SCHEDULES}", create, BOTH),
-    Probe(f"POST {SCHEDULES}?dry_run=true", dry_run, BOTH),
-    Probe(f"PATCH {_SCHEDULE}", patch, BOTH),
-    Probe(f"PUT {SCHEDULES}/by-name/{{name}}", put, BOTH),
-    Probe(f"POST {_SCHEDULE}/pause", pause),
-    Probe(f"POST {_SCHEDULE}/resume", resume),
-    Probe(f"POST {_SCHEDULE}/run", run, BOTH),
-    Probe(f"POST {_SCHEDULE}/backfill", backfill),
-    Probe(f"GET {_SCHEDULE}/versions", get_schedule("/versions"), BOTH),
-    Probe(f"DELETE {_SCHEDULE}", delete),
-    Probe(f"GET {HANDLERS}", get(HANDLERS), BOTH),
-    Probe(f"POST {HANDLERS}", register_handler),
-    Probe(f"GET {_HANDLER}", get(f"{HANDLERS}/send")),
-    Probe(f"PATCH {_HANDLER}", change_handler),
-    Probe(f"DELETE {_HANDLER}", retire_handler),
-    Probe("GET /v1/usage", get("/v1/usage"), BOTH),
-    Probe(f"POST {OCCURRENCES}/claim", claim),
-    Probe(f"POST {OCCURRENCES}/heartbeat", heartbeat),
-    Probe(f"POST {OCCURRENCES}/complete", complete),
-    Probe(f"POST {OCCURRENCES}/fail", fail),
-    Probe(f"GET {_OCCURRENCE}", get_occurrence),
-    Probe(f"POST {_OCCURRENCE}/cancel", cancel_occurrence),
-    Probe(f"POST {_OCCURRENCE}/replay", replay_occurrence),
-    Probe(f"GET {LETTERS}", list_letters),
-    Probe(f"GET {TENANTS}", ask_platform(TENANTS)),
-    Probe(f"POST {TENANTS}", create_tenant),
-    Probe(f"GET {_TENANT}", ask_platform(f"{TENANTS}/local")),
-    Probe(f"PATCH {_TENANT}", change_tenant),
-    Probe(f"GET {_TENANT}/principals", ask_platform(f"{TENANTS}/local/principals")),
-    Probe(f"PUT {_TENANT}/principals/{{principal}}", put_principal),
-    Probe(f"DELETE {_TENANT}/principals/{{principal}}", delete_principal),
-    Probe(f"GET {SHARDS}", ask_platform(SHARDS)),
-    Probe(f"GET {PARKED}", list_parked),
-    Probe(f"POST {PARKED}/{{parked_id}}/retry", retry_parked),
+    Probe(FLOOR, lambda world: requests.again(world.reader, "GET", "/floor"), BOTH),
+    Probe(f"POST {SCHEDULES}/preview", requests.preview, BOTH),
+    Probe(f"GET {_SCHEDULE}", requests.get_schedule(), BOTH),
+    Probe(f"GET {SCHEDULES}", requests.list_schedules, BOTH),
+    Probe(f"POST {SCHEDULES}", requests.create, BOTH),
+    Probe(f"POST {SCHEDULES}?dry_run=true", requests.dry_run, BOTH),
+    Probe(f"PATCH {_SCHEDULE}", requests.patch, BOTH),
+    Probe(f"PUT {SCHEDULES}/by-name/{{name}}", requests.put, BOTH),
+    Probe(f"POST {_SCHEDULE}/pause", requests.pause),
+    Probe(f"POST {_SCHEDULE}/resume", requests.resume),
+    Probe(f"POST {_SCHEDULE}/run", requests.run, BOTH),
+    Probe(f"POST {_SCHEDULE}/backfill", requests.backfill),
+    Probe(f"GET {_SCHEDULE}/versions", requests.get_schedule("/versions"), BOTH),
+    Probe(f"DELETE {_SCHEDULE}", requests.delete),
+    Probe(f"GET {HANDLERS}", requests.get(HANDLERS), BOTH),
+    Probe(f"POST {HANDLERS}", requests.register_handler),
+    Probe(f"GET {_HANDLER}", requests.get(f"{HANDLERS}/send")),
+    Probe(f"PATCH {_HANDLER}", requests.change_handler),
+    Probe(f"DELETE {_HANDLER}", requests.retire_handler),
+    Probe("GET /v1/usage", requests.get("/v1/usage"), BOTH),
+    # Before others die, whose number is not the same each time.
+    Probe(f"GET {LETTERS}", requests.list_letters),
+    Probe(f"POST {OCCURRENCES}/claim", requests.claim),
+    Probe(f"POST {OCCURRENCES}/heartbeat", requests.heartbeat),
+    Probe(f"POST {OCCURRENCES}/complete", requests.complete),
+    Probe(f"POST {OCCURRENCES}/fail", requests.fail),
+    Probe(f"GET {_OCCURRENCE}", requests.get_occurrence),
+    Probe(f"POST {_OCCURRENCE}/cancel", requests.cancel_occurrence),
+    Probe(f"POST {_OCCURRENCE}/replay", requests.replay_occurrence),
+    Probe(f"GET {TENANTS}", requests.ask_platform(TENANTS)),
+    Probe(f"POST {TENANTS}", requests.create_tenant),
+    Probe(f"GET {_TENANT}", requests.ask_platform(f"{TENANTS}/local")),
+    Probe(f"PATCH {_TENANT}", requests.change_tenant),
+    Probe(
+        f"GET {_TENANT}/principals",
+        requests.ask_platform(f"{TENANTS}/local/principals"),
+    ),
+    Probe(f"PUT {_TENANT}/principals/{{principal}}", requests.put_principal),
+    Probe(f"DELETE {_TENANT}/principals/{{principal}}", requests.delete_principal),
+    Probe(f"GET {SHARDS}", requests.ask_platform(SHARDS)),
+    Probe(f"GET {PARKED}", requests.list_parked),
+    Probe(f"POST {PARKED}/{{parked_id}}/retry", requests.retry_parked),
     # Jobs come last: they are worked off beside what is measured after them.
-    Probe(f"GET {JOBS}", list_jobs),
-    Probe(f"GET {_JOB}", get_job()),
-    Probe(f"GET {_JOB}/results", get_job("/results")),
-    Probe(f"GET {_TENANT}/replan/{{job_id}}", get_replan()),
-    Probe(f"GET {_TENANT}/replan/{{job_id}}/results", get_replan("/results")),
-    Probe(f"POST {_JOB}/cancel", cancel_job),
-    Probe(f"POST {_JOB}/resume", resume_job),
-    Probe(f"POST {SCHEDULES}/batch", batch),
-    Probe(f"POST {LETTERS}/replay", replay_letters),
-    Probe(f"POST {_TENANT}/replan", replan),
+    Probe(f"GET {JOBS}", requests.list_jobs),
+    Probe(f"GET {_JOB}", requests.get_job()),
+    Probe(f"GET {_JOB}/results", requests.get_job("/results")),
+    Probe(f"GET {_TENANT}/replan/{{job_id}}", requests.get_replan()),
+    Probe(f"GET {_TENANT}/replan/{{job_id}}/results", requests.get_replan("/results")),
+    Probe(f"POST {_JOB}/cancel", requests.cancel_job),
+    Probe(f"POST {_JOB}/resume", requests.resume_job),
+    Probe(f"POST {SCHEDULES}/batch", requests.batch),
+    Probe(f"POST {LETTERS}/replay", requests.replay_letters),
+    Probe(f"POST {_TENANT}/replan", requests.replan),
 )
 BY_NAME = {each.name: each for each in PROBES}

@@ -132,9 +132,9 @@ class World:
         """Create a schedule of the writer's; return its path."""
         return f"{SCHEDULES}/{self.schedule(self.writer)}"
 
-    def occurrence(self) -> str:
-        """Run the tracked schedule; return the id of the occurrence."""
-        place = f"{SCHEDULES}/{self.tracked}/run"
+    def occurrence(self, schedule_id: str | None = None) -> str:
+        """Run the tracked schedule, or another one; return the occurrence's id."""
+        place = f"{SCHEDULES}/{schedule_id or self.tracked}/run"
         return str(checked(self.worker.send("POST", place)).document["occurrence_id"])
 
     def claim(self, occurrence_id: str) -> Answer:
@@ -146,9 +146,10 @@ class World:
             raise RuntimeError(f"not claimed: {answer.text[:300]}")
         return answer
 
-    def claimed(self) -> dict[str, Any]:
+    def claimed(self, schedule_id: str | None = None) -> dict[str, Any]:
         """Return what a worker names an occurrence by that it has claimed."""
-        result = self.claim(self.occurrence()).document["results"][0]
+        answer = self.claim(self.occurrence(schedule_id))
+        result = answer.document["results"][0]
         return {name: result[name] for name in ("occurrence_id", "lease_token")}
 
     def report(self, verb: str, item: Mapping[str, Any]) -> Answer:
@@ -163,9 +164,9 @@ class World:
         """Fail an attempt for good, so that its occurrence is dead."""
         return self.report("fail", {**item, "error": {"class": "PERMANENT"}})
 
-    def dead(self) -> str:
+    def dead(self, schedule_id: str | None = None) -> str:
         """Return the id of an occurrence that is dead."""
-        item = self.claimed()
+        item = self.claimed(schedule_id)
         self.fail(item)
         return str(item["occurrence_id"])
 

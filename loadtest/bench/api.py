@@ -32,7 +32,8 @@ from hourbell.local import iam
 from hourbell.local.errors import LocalStackError
 from hourbell.local.stack import StackInfo, running
 
-from loadtest.bench._api_routes import FLOOR, LEFT_OUT, Probe, Requests, chosen
+from loadtest.bench._api_requests import Requests
+from loadtest.bench._api_routes import FLOOR, LEFT_OUT, Probe, chosen
 from loadtest.bench._api_world import World
 from loadtest.bench._client import checked, together
 
