@@ -23,7 +23,7 @@ from hourbell.domain.routing import queue_key
 from hourbell.domain.schedule import next_planned
 from hourbell.domain.work import DeadLetter
 from hourbell.domain.zones import release_at_hand
-from hourbell.usecases.attempts import let_go, version_of
+from hourbell.usecases.attempts import last_attempt, let_go, version_of
 from hourbell.usecases.following import post_follows
 from hourbell.usecases.lanes import leave
 from hourbell.usecases.port_values import same_wait
@@ -116,6 +116,7 @@ def replayed(
     deed = Deed(
         (Change(again, Transition.REPLAY, same_wait(row)),),
         dispatches=(release_of(again, shard, now),),
+        attempts=last_attempt(place, row),
         forgets=(DeadLetter.of(row),),
     )
     if place.ledger.do(deed) is not Write.APPLIED:

@@ -23,7 +23,7 @@ def stored(name: str, value: object) -> object:
 
 
 def as_expected(name: str, value: object) -> Condition:
-    """Return the condition that a stored field has a value; None and a count of 0 are none."""
+    """Return the condition that a stored field has a value; a count of 0 is none."""
     attribute = OccurrenceItem.get_attributes()[name]
     # What packed writes stored as NULL is no value either.
     is_set: Condition = attribute.is_type()  # type: ignore[no-untyped-call]
