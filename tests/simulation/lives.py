@@ -342,7 +342,7 @@ def worked_lives() -> Iterator[Life]:
     yield Life(
         "TRACKED, lane, place and death",
         (queued,),
-        12 * MINUTE,
+        9 * MINUTE,
         work=("fail", "long"),
         others=("permanent",),
         running=1,
