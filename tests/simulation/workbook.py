@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from datetime import datetime, timedelta
 from typing import Any
 
+from tests.simulation.company import Company
 from tests.simulation.history import History
 from tests.simulation.log import Spec
 from tests.simulation.verdicts import SKEW, Verdicts
@@ -52,6 +53,7 @@ class Workbook:
         # Rows that were written by the port call that is under way.
         self._fresh: list[Any] = []
         self._verdicts = Verdicts(self)
+        self._company = Company(self)
         self._specs: dict[tuple[str, int], Spec] = {}
 
     # --- what is said and answered ----------------------------------------------
@@ -323,41 +325,7 @@ class Workbook:
         fresh, self._fresh = self._fresh, []
         for row in fresh:
             if row == self._row(row.occurrence_id):
-                self._judge_company(row)
-
-    def _judge_company(self, row: Any) -> None:
-        name, state = row.occurrence_id, str(row.state)
-        waits = row.waits and state in {"RETRY_WAIT", "WAITING_OVERLAP", "DEFERRED"}
-        if waits and not self._has_dispatch(row, "release", row.waits):
-            self.violate("what waits has its dispatch row", f"{name} is {state}")
-        if state == "RUNNING" and not self._has_dispatch(row, "watch", row.attempt):
-            self.violate("a lease has its watch", f"{name}, attempt {row.attempt}")
-        self._judge_letters(row, name, state)
-
-    def _judge_letters(self, row: Any, name: str, state: str) -> None:
-        letters = [
-            each
-            for each in self.world.store.letters.values()
-            if each.occurrence_id == name
-        ]
-        if state == "DEAD" and row.reason != "SEND_REFUSED":
-            told = [(each.attempt, str(each.reason)) for each in letters]
-            if told != [(row.attempt, str(row.reason))]:
-                self.violate("a death has its letter", f"{name}: {told}, {row.reason}")
-            if not self._has_dispatch(row, "letter", row.waits):
-                self.violate("a death has its letter", f"{name} has no dispatch row")
-        elif letters:
-            self.violate("a death has its letter", f"{name} is {state}, {letters}")
-
-    def _has_dispatch(self, row: Any, kind: str, number: int) -> bool:
-        return any(
-            each.is_open
-            and (each.kind, each.number) == (kind, number)
-            and (each.schedule_id, each.version) == (row.schedule_id, row.version)
-            and (each.scheduled_for, each.run) == (row.scheduled_for, row.run)
-            for rows in self.world.store.dispatches.values()
-            for each in rows.values()
-        )
+                self._company.judge(row)
 
     # --- the end ----------------------------------------------------------------
 
