@@ -11,7 +11,8 @@ from hourbell.domain.dispatch import DispatchState
 from hourbell.domain.errors import Transient
 from hourbell.domain.occurrence import Occurrence, State
 from hourbell.domain.policies import expires_at
-from hourbell.domain.states import CLAIMABLE
+from hourbell.domain.retry import ErrorClass
+from hourbell.domain.states import CLAIMABLE, WAITING
 from hourbell.usecases.attempts import (
     Ended,
     failing,
@@ -28,8 +29,9 @@ from hourbell.usecases.workplace import MAX_ROUNDS, Workplace
 _End: TypeAlias = Callable[[Occurrence, Version, datetime], Ended]
 
 _COMPLETED = frozenset({State.SUCCEEDED})
-# What was let go already is SCHEDULED or ENQUEUED again.
-_FAILED = frozenset({State.DEAD, State.CANCELED, State.RETRY_WAIT}) | CLAIMABLE
+# What was let go is SCHEDULED or ENQUEUED again, and may wait for something else.
+_COMES_AGAIN = CLAIMABLE | WAITING
+_FAILED = frozenset({State.DEAD, State.CANCELED}) | _COMES_AGAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +161,17 @@ def _finish(
 
 
 def _said_before(row: Occurrence, after: frozenset[State]) -> Finished:
-    if row.state not in after:
+    """Answer who says again how the last attempt ended, or says it too late."""
+    failure = row.failure if row.state in _FAILED else None
+    expired = failure is not None and failure.error_class is ErrorClass.LEASE_EXPIRED
+    if row.state not in after or expired:
         return Finished(row.occurrence_id, Outcome.LEASE_LOST)
-    state = State.RETRY_WAIT if row.state in CLAIMABLE else row.state
-    return _told(row, state)
+    if row.state not in _COMES_AGAIN:
+        return _told(row, row.state)
+    if row.attempts:
+        return _told(row, State.RETRY_WAIT)
+    # It was the last one, before a replay.
+    return Finished(row.occurrence_id, Outcome.OK, State.DEAD)
 
 
 def _done(place: Workplace, row: Occurrence, ended: Ended, now: datetime) -> Finished:

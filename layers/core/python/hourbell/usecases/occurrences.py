@@ -21,9 +21,9 @@ from hourbell.domain.occurrence import (
 )
 from hourbell.domain.routing import queue_key
 from hourbell.domain.schedule import next_planned
-from hourbell.domain.work import DeadLetter
+from hourbell.domain.work import Attempt, DeadLetter
 from hourbell.domain.zones import release_at_hand
-from hourbell.usecases.attempts import let_go, version_of
+from hourbell.usecases.attempts import attempt_of, let_go, version_of
 from hourbell.usecases.following import post_follows
 from hourbell.usecases.lanes import leave
 from hourbell.usecases.port_values import same_wait
@@ -116,11 +116,26 @@ def replayed(
     deed = Deed(
         (Change(again, Transition.REPLAY, same_wait(row)),),
         dispatches=(release_of(again, shard, now),),
+        attempts=_unkept(place, row),
         forgets=(DeadLetter.of(row),),
     )
     if place.ledger.do(deed) is not Write.APPLIED:
         return None
     return let_go(place, again, now)
+
+
+def _unkept(place: Workplace, row: Occurrence) -> tuple[Attempt, ...]:
+    """Return the last attempt of a DEAD row if only the row tells of it.
+
+    The next claim writes over that. One that died of something else than its last
+    attempt, such as a late claim, has an item of it.
+    """
+    if not row.attempt or row.failure is None or row.finished_at is None:
+        return ()
+    kept = {each.number for each in place.ledger.attempts(row.key)}
+    if row.attempt in kept:
+        return ()
+    return (attempt_of(row, row.failure, row.finished_at),)
 
 
 def _found(place: Workplace, tenant_id: str, occurrence_id: str) -> Occurrence:
