@@ -14,7 +14,13 @@ from hourbell.consumer.api import BATCH, WorkerApi
 from hourbell.consumer.clock import Backoff, Clock, SystemClock
 from hourbell.consumer.context import Context, Signals
 from hourbell.consumer.endings import Endings
-from hourbell.consumer.http import Endpoint, SignedTransport, Transport
+from hourbell.consumer.http import (
+    CONNECT_SECONDS,
+    READ_SECONDS,
+    Endpoint,
+    SignedTransport,
+    Transport,
+)
 from hourbell.consumer.intake import Intake
 from hourbell.consumer.leases import Leases
 from hourbell.consumer.options import Options, worker_name
@@ -117,7 +123,11 @@ class Consumer:
             )
             client: Any = core.create_client("sqs", region_name=region, config=config)
             queue = SqsQueue(client, queue_url)
-        transport = SignedTransport(endpoint, core, connections=connections)
+        # A request that hangs must not take the time of the next heartbeats.
+        longest = min(READ_SECONDS, chosen.lease_seconds / 2)
+        transport = SignedTransport(
+            endpoint, core, connections=connections, timeout=(CONNECT_SECONDS, longest)
+        )
         return cls(transport, queue, chosen)
 
     def handler(self, name: str) -> Callable[[Handler], Handler]:

@@ -76,7 +76,11 @@ class Leases:
     def _keep(self, ending: threading.Event) -> None:
         # Looked at more often than needed: what is claimed meanwhile is due sooner.
         while not self._clock.wait(ending, min(1.0, self.interval / SOONER)):
-            self.beat()
+            try:
+                self.beat()
+            except Exception:  # noqa: BLE001 - logged, and the next beat follows
+                # Work must not go on unheard because of one beat.
+                LOGGER.exception("a beat failed")
 
     def beat(self) -> None:
         """Extend what is due, and note what is lost."""
