@@ -19,7 +19,9 @@ from hourbell.consumer.messages import parse_message
 from pydantic import BaseModel
 
 PAGE = (Path(__file__).parents[2] / "docs/consumers.md").read_text()
-BLOCKS = [json.loads(each) for each in re.findall(r"```json\n(.*?)```", PAGE, re.S)]
+BLOCKS = [
+    json.loads(each) for each in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+]
 ROUTES: dict[str, tuple[type[BaseModel], type[BaseModel]]] = {
     "claim": (ClaimWork, ClaimedAnswer),
     "heartbeat": (ExtendLeases, BeatAnswer),
@@ -48,8 +50,8 @@ def test_a_request_is_taken_and_its_answer_has_all_members(
 
 
 def test_every_member_of_an_error_is_told() -> None:
-    (table,) = re.findall(r"\| member of `error` \|.*?\n\n", PAGE, re.S)
-    assert re.findall(r"^\| `(\w+)`", table, re.M) == [
+    (table,) = re.findall(r"\| member of `error` \|.*?\n\n", PAGE, re.DOTALL)
+    assert re.findall(r"^\| `(\w+)`", table, re.MULTILINE) == [
         field.alias or name for name, field in ErrorFields.model_fields.items()
     ]
 
