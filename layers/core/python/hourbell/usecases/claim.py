@@ -86,7 +86,8 @@ def _wishes(
     answers: dict[str, Claimed],
 ) -> list[Wish]:
     """Read what the claims name; answer those for which nothing is there."""
-    rows = place.find(tenant_id, [each.occurrence_id for each in orders])
+    looked = place.look(tenant_id, [each.occurrence_id for each in orders])
+    rows = looked.rows
     refs = {VersionRef(row.schedule_id, row.version) for row in rows.values()}
     versions, faulty = read_versions(place.schedules, refs, consistent=True)
     wishes = []
@@ -96,7 +97,7 @@ def _wishes(
         version = None if ref is None else versions.get(ref)
         if row is not None and version is not None:
             wishes.append(Wish(order, row, version))
-        elif ref in faulty:
+        elif ref in faulty or name in looked.unclear:
             answers[name] = error(name, ClaimFault.UNAVAILABLE)
         else:
             answers[name] = Claimed(name, Answer.SKIP, SkipReason.EXPIRED)

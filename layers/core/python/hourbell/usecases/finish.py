@@ -24,7 +24,7 @@ from hourbell.usecases.attempts import (
 from hourbell.usecases.ports import Write
 from hourbell.usecases.version_reads import read_versions
 from hourbell.usecases.work_values import Failed, Finished, Held, Outcome
-from hourbell.usecases.workplace import MAX_ROUNDS, Workplace
+from hourbell.usecases.workplace import MAX_ROUNDS, Look, Workplace
 
 _End: TypeAlias = Callable[[Occurrence, Version, datetime], Ended]
 
@@ -60,7 +60,8 @@ def complete_work(
         InvalidInput: `invalid_occurrence_id`.
         Transient: nothing could be read; nothing is written.
     """
-    rows = place.find(tenant_id, [each.occurrence_id for each in held])
+    looked = place.look(tenant_id, [each.occurrence_id for each in held])
+    rows = looked.rows
     running = [
         row
         for each in held
@@ -73,12 +74,7 @@ def complete_work(
 
     return [
         done.get(each.occurrence_id)
-        or _finish(
-            place,
-            tenant_id,
-            _Said(each, end, _COMPLETED),
-            rows.get(each.occurrence_id),
-        )
+        or _finish(place, tenant_id, _Said(each, end, _COMPLETED), looked)
         for each in held
     ]
 
@@ -94,15 +90,14 @@ def fail_work(
         InvalidInput: `invalid_occurrence_id`.
         Transient: nothing could be read; nothing is written.
     """
-    rows = place.find(tenant_id, [each.occurrence_id for each in failed])
+    looked = place.look(tenant_id, [each.occurrence_id for each in failed])
 
     def finished(said: Failed) -> Finished:
         def end(row: Occurrence, version: Version, now: datetime) -> Ended:
             return failing(place, row, version, said.failure, now)
 
         held = Held(said.occurrence_id, said.lease_token)
-        row = rows.get(said.occurrence_id)
-        return _finish(place, tenant_id, _Said(held, end, _FAILED), row)
+        return _finish(place, tenant_id, _Said(held, end, _FAILED), looked)
 
     return [finished(each) for each in failed]
 
@@ -135,15 +130,13 @@ def _packed(place: Workplace, rows: Collection[Occurrence]) -> dict[str, Finishe
     return {row.occurrence_id: _told(ended.row, ended.row.state) for row, ended in done}
 
 
-def _finish(
-    place: Workplace, tenant_id: str, said: _Said, row: Occurrence | None
-) -> Finished:
+def _finish(place: Workplace, tenant_id: str, said: _Said, looked: Look) -> Finished:
     """End one attempt; who lost a race looks again."""
     name = said.held.occurrence_id
     try:
         for number in range(MAX_ROUNDS):
-            if number:
-                row = place.find(tenant_id, [name]).get(name)
+            again = number > 0
+            row = (place.look(tenant_id, [name]) if again else looked).row(name)
             if row is None:
                 return Finished(name, Outcome.NOT_FOUND)
             if row.lease_token != said.held.lease_token:
