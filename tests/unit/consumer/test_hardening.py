@@ -16,7 +16,7 @@ from hourbell.consumer.http import Endpoint, Reply, SignedTransport
 from hourbell.consumer.leases import Leases
 from hourbell.consumer.messages import parse_message
 
-from tests.consumers.memory_queue import body_of, occurrence_id
+from tests.consumers.memory_queue import MemoryQueue, body_of, occurrence_id
 from tests.consumers.rig import Rig, RunningClock, StandingClock, work_of
 from tests.consumers.worker_plane import CLAIM, HEARTBEAT, WorkerPlane
 
@@ -130,6 +130,27 @@ def test_a_beat_that_fails_by_a_fault_of_ours_is_followed_by_others() -> None:
         assert beaten.wait(10)
     assert len(plane.called(HEARTBEAT)) >= 2
     assert not work.lost.is_set()
+
+
+@pytest.mark.parametrize("tracking", ["TRACKED", "UNTRACKED"])
+def test_a_long_lease_hides_its_message_before_the_queue_shows_it(
+    tracking: str,
+) -> None:
+    clock = StandingClock()
+    plane, queue = WorkerPlane(clock.now), MemoryQueue(clock.now)
+    api = WorkerApi(plane, clock, worker="rig:1", lease_seconds=3_600)
+    leases = Leases(api, queue, clock)
+    work = work_of(1, tracking=tracking)
+    row = plane.add(work.message.occurrence_id)
+    row.state, row.tokens, row.lease_ends = "RUNNING", [work.token], clock.time + 3_600
+    leases.hold(work, clock.now())
+    hidden = []
+    for seconds in (19, 1, 1_199, 1, 1_200):
+        clock.time += seconds
+        leases.beat()
+        hidden.append(len(queue.hidden))
+    assert hidden == [0, 1, 1, 2, 3]
+    assert queue.hidden[0] == (["r1"], 3_600)
 
 
 def test_a_message_whose_id_is_none_keeps_no_other_from_its_claim() -> None:
