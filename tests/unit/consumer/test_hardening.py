@@ -1,5 +1,6 @@
 """What handlers, messages, answers and credentials may be like, and end no consumer."""
 
+import asyncio
 import math
 import sqlite3
 import threading
@@ -35,6 +36,7 @@ def throttled(wait: Any) -> Throttled:
 @pytest.mark.parametrize(
     ("error", "members"),
     [
+        (asyncio.CancelledError(), {"class": "RETRYABLE", "type": "CancelledError"}),
         (Mute(), {"message": "(its text cannot be had: LookupError)"}),
         (ValueError("\udcff.csv"), {"message": "?.csv"}),
         (throttled(math.inf), {"retry_after_seconds": 86_400}),
@@ -45,7 +47,7 @@ def throttled(wait: Any) -> Throttled:
     ],
 )
 def test_whatever_a_handler_raises_is_told(
-    error: Exception, members: dict[str, Any]
+    error: BaseException, members: dict[str, Any]
 ) -> None:
     rig = Rig()
     (row,) = rig.enqueue(1)
@@ -60,6 +62,21 @@ def test_whatever_a_handler_raises_is_told(
     assert ("retry_after_seconds" in members) == (
         "retry_after_seconds" in row.errors[0]
     )
+
+
+def test_a_handler_that_nobody_awaits_is_no_success() -> None:
+    async def report(*_: Any) -> None: ...
+
+    rig = Rig()
+    with pytest.raises(ValueError, match="asynchronous"):
+        rig.consumer.handler("report")(report)
+    (row,) = rig.enqueue(1)
+    future: Any = asyncio.Future(loop=asyncio.new_event_loop())
+    rig.consumer.handler("report")(lambda *_: future)
+    rig.run()
+    assert row.state == "RETRY_WAIT"
+    assert row.errors[0]["type"] == "TypeError"
+    future.get_loop().close()
 
 
 @pytest.mark.parametrize("body", ["[" * 100_000, '{"type": ' + "[" * 100_000])

@@ -5,6 +5,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from inspect import iscoroutinefunction
 from typing import Any, Final, Protocol
 
 from botocore.config import Config
@@ -140,10 +141,13 @@ class Consumer:
             name: as in Hourbell, `data.handler` of the message.
 
         Raises:
-            ValueError: the name is taken.
+            ValueError: the name is taken, or the function is a coroutine's, which
+                nobody would await: wrap it with `asyncio.run`.
         """
 
         def register(function: Handler) -> Handler:
+            if iscoroutinefunction(function):
+                raise ValueError(f"The function for {name!r} is asynchronous.")
             if name in self._handlers:
                 raise ValueError(f"Two functions handle {name!r}.")
             self._handlers[name] = function

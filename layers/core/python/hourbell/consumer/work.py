@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from inspect import isawaitable
 from math import ceil, isnan
 
 from hourbell.consumer.api import MAX_RETRY_AFTER, ErrorClass, Failure, Held
@@ -63,7 +64,7 @@ class Work:
         return Held(self.message.occurrence_id, self.token)
 
 
-def failure_of(error: Exception) -> Failure:
+def failure_of(error: BaseException) -> Failure:
     """Return what is said of an attempt that ended with an exception."""
     kind, text = type(error).__name__, _text(error)
     if isinstance(error, Permanent):
@@ -74,7 +75,7 @@ def failure_of(error: Exception) -> Failure:
     return Failure(ErrorClass.RETRYABLE, kind, text)
 
 
-def _text(error: Exception) -> str:
+def _text(error: BaseException) -> str:
     """Return what an exception says, if it can say it."""
     try:
         return str(error)
@@ -93,16 +94,24 @@ def _seconds(wait: object) -> int | None:
     return ceil(min(max(seconds, 0), MAX_RETRY_AFTER))
 
 
+def _refuse_awaitable(answer: object) -> None:
+    if isawaitable(answer):
+        raise TypeError("The handler is asynchronous, and nobody awaits it.")
+
+
 def run_handler(work: Work, context: Context) -> Failure | None:
     """Let the handler work; return why it failed, or None.
 
     Raises:
-        BaseException: what is no Exception (SystemExit, KeyboardInterrupt) says nothing
-            about the work, and ends more than it.
+        SystemExit, KeyboardInterrupt: they say nothing about the work, and end more
+            than it.
     """
     try:
-        work.handler(work.message, context)
-    except Exception as error:
+        _refuse_awaitable(work.handler(work.message, context))
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        # Also what is no Exception, such as asyncio's CancelledError.
         failure = failure_of(error)
         LOGGER.warning(
             "%s failed: %s: %s",
