@@ -172,7 +172,7 @@ class Workbook:
         elif new.state == "DEAD" and new.reason != "SEND_REFUSED":
             self._verdicts.judge_unclaimed(old, new)
         elif old.state in CLAIMABLE and new.state in HELD:
-            self._judge_wait(new)
+            self._judge_wait(old, new)
         elif new.state == "SKIPPED_OVERLAP":
             self._judge_skip(new)
 
@@ -274,11 +274,13 @@ class Workbook:
             if call.schedule_id == row.schedule_id or call.kind == "job"
         )
 
-    def _judge_wait(self, new: Any) -> None:
+    def _judge_wait(self, old: Any, new: Any) -> None:
         name, now = new.occurrence_id, self.world.now
         self.holds[name] += 1
         if name in self.begun:
-            self.waited[name] += max(new.available_at - now, 0 * SECOND)
+            # Until when its retry has it wait is no wait of this kind.
+            since = max(now, old.available_at)
+            self.waited[name] += max(new.available_at - since, 0 * SECOND)
         if new.state != "WAITING_OVERLAP":
             return
         if self._others(new, {"WAITING_OVERLAP"}):

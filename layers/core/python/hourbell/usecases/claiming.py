@@ -80,6 +80,7 @@ class Terms:
         now: when this round of looking began.
         running: how many occurrences of the tenant may run; None for any number.
         taken: its places that are taken, or that this call is about to take.
+        is_budgeted: whether so many of its retries may begin in a minute only.
     """
 
     worker: str
@@ -87,6 +88,7 @@ class Terms:
     now: datetime
     running: int | None
     taken: set[int]
+    is_budgeted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,8 @@ def _taking_over(place: Workplace, wish: Wish, terms: Terms) -> Plan:
     row, now = wish.row, terms.now
     if row.lease_token is not None and row.lease_token == wish.order.lease_token:
         return Plan(_running(row))
-    if row.lease_expires_at is not None and row.lease_expires_at > now:
+    # Whose clock is ahead must not end a lease before its worker thinks it ends.
+    if (row.lease_expires_at or now) + CLOCK_SKEW > now:
         return Plan(Claimed(row.occurrence_id, Answer.BUSY, state=row.state))
     ended = failing(place, row, wish.version, _DIED, now)
     if ended.row.state is State.DEAD:
@@ -172,6 +175,10 @@ def _taking_over(place: Workplace, wish: Wish, terms: Terms) -> Plan:
         return Plan(skipped, deed=ended.deed)
     if ended.row.state is State.CANCELED:
         return Plan(_skipped(ended.row, SkipReason.CANCELED), deed=ended.deed)
+    if terms.is_budgeted:
+        # The tenant's retries begin where they have their places.
+        waits = _waits(ended.row, WaitReason.TOO_EARLY)
+        return Plan(waits, deed=ended.deed, follows=ended.row)
     # It need not wait: here is a worker that takes it.
     taken = _leased(place, wish, terms, slot=row.slot)
     expects = (
@@ -225,8 +232,13 @@ def _entering(place: Workplace, wish: Wish, terms: Terms) -> Plan:
 
 
 def _free_slot(row: Occurrence, terms: Terms) -> Slot | None:
-    """Return a place that is free; where the search begins, the id says."""
+    """Return a place that is free; where the search begins, the id says.
+
+    What a larger quota let run counts too: its places are beyond those of this one.
+    """
     limit = terms.running or 0
+    if len(terms.taken) >= limit:
+        return None
     first = jitter_seconds(row.occurrence_id, limit)
     numbers = [(first + step) % limit for step in range(limit)]
     number = next((each for each in numbers if each not in terms.taken), None)
@@ -287,10 +299,14 @@ def _holding(
 def _shifted(
     row: Occurrence, state: State, available_at: datetime, now: datetime
 ) -> Occurrence:
-    """Return a row that waits; such a wait does not count for its deadline."""
+    """Return a row that waits; such a wait does not count for its deadline.
+
+    What it had to wait anyway does: that is its retry's, whoever came too early.
+    """
     begun_at = row.begun_at
     if begun_at is not None:
-        begun_at += max(available_at - now, timedelta(0))
+        since = max(now, row.available_at or now)
+        begun_at += max(available_at - since, timedelta(0))
     return replace(
         row,
         state=state,
