@@ -38,7 +38,7 @@ class Company:
             text = f"{name} runs in {row.slot}, where {place} is"
             self._violate("a place is taken while its occurrence runs", text)
         lane = store.lanes.get(row.schedule_id)
-        if self._book.spec(row).overlap == "ALLOW":
+        if self._book.overlap(row) == "ALLOW":
             return
         if lane is None or lane.holder != name:
             self._violate("who runs holds its lane", f"{name} runs, {lane}")

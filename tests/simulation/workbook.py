@@ -208,7 +208,7 @@ class Workbook:
 
     def _judge_others(self, new: Any) -> None:
         """Judge an attempt by those of the same schedule that have a worker."""
-        if self.spec(new).overlap == "ALLOW":
+        if self.overlap(new) == "ALLOW":
             return
         others = self._others(new, {"RUNNING"})
         if others:
@@ -275,12 +275,13 @@ class Workbook:
         )
 
     def _judge_wait(self, old: Any, new: Any) -> None:
-        name, now = new.occurrence_id, self.world.now
+        name = new.occurrence_id
         self.holds[name] += 1
         if name in self.begun:
-            # Until when its retry has it wait is no wait of this kind.
-            since = max(now, old.available_at)
-            self.waited[name] += max(new.available_at - since, 0 * SECOND)
+            # Until when its retry has it wait is no wait of this kind; how long its
+            # consumer took to come for nothing is.
+            waited = new.available_at - old.available_at
+            self.waited[name] += max(waited, 0 * SECOND)
         if new.state != "WAITING_OVERLAP":
             return
         if self._others(new, {"WAITING_OVERLAP"}):
@@ -292,8 +293,10 @@ class Workbook:
         name, until = new.occurrence_id, new.available_at + LANE_KEPT
         if name in self.begun and self.world.now < until:
             self.violate("who retries keeps its place", name)
-        least = 2 if self.spec(new).overlap == "QUEUE_ONE" else 1
-        if self.spec(new).overlap == "ALLOW" or len(self._in_the_way(new)) < least:
+        if new.replayed_at is not None:
+            self.violate("what is replayed is not skipped", name)
+        least = 2 if self.overlap(new) == "QUEUE_ONE" else 1
+        if self.overlap(new) == "ALLOW" or len(self._in_the_way(new)) < least:
             text = f"{new.occurrence_id}: {self._in_the_way(new)}"
             self.violate("what is skipped has one that runs", text)
 
@@ -315,7 +318,7 @@ class Workbook:
             row
             for row in self.world.store.by_schedule[new.schedule_id].values()
             if row.state in states and row.occurrence_id != new.occurrence_id
-            if self.spec(row).overlap != "ALLOW"
+            if self.overlap(row) != "ALLOW"
         ]
 
     def judge_fresh(self) -> None:
@@ -383,6 +386,10 @@ class Workbook:
             for number, owner in owners.items():
                 self._specs[row.schedule_id, number] = owner.spec
         return self._specs[place]
+
+    def overlap(self, row: Any) -> str:
+        """Return a row's overlap policy: what its backfill said, or its version."""
+        return str(row.overlap) if row.overlap else self.spec(row).overlap
 
     def violate(self, invariant: str, text: str) -> None:
         """Note what does not hold; the text begins with an occurrence_id."""

@@ -210,3 +210,64 @@ def test_who_would_take_over_waits_for_a_place_in_the_budget_of_retries() -> Non
     }
     assert len(minutes) == len(names)
     assert {row.failure for row in rows} == {Failure(ErrorClass.LEASE_EXPIRED)}
+
+
+def test_consumers_that_take_a_while_do_not_use_up_the_deadline_of_what_waits() -> None:
+    retry = Retry(base_seconds=1, cap_seconds=1, deadline_seconds=60)
+    shop = Shop(retry=retry, quotas=Quotas(running=1))
+    shop.due(2)
+    first, second, *_ = shop.names()
+    shop.fail(first, shop.run(first))
+    token = shop.run(second, seconds=3600)
+
+    for _ in range(60):
+        at = shop.row(first).available_at
+        assert at is not None
+        # Each of its messages is claimed two seconds after it could be.
+        shop.until(at + 2 * SECOND)
+        (answer,) = shop.claim(first)
+        assert answer.reason == WaitReason.CONCURRENCY
+        shop.beat(second, token, seconds=3600)
+
+    shop.complete(second, token)
+    shop.until(shop.row(first).available_at or shop.now)
+    assert shop.complete(first, shop.run(first)).state is State.SUCCEEDED
+
+
+@pytest.mark.parametrize("overlap", [Overlap.SKIP_IF_RUNNING, Overlap.QUEUE_ONE])
+def test_what_is_replayed_is_not_skipped_but_keeps_asking(overlap: Overlap) -> None:
+    shop = Shop(overlap=overlap, retry=Retry(max_attempts=1))
+    shop.due(3)
+    first, second, third, *_ = shop.names()
+    shop.fail(first, shop.run(first))
+    token = shop.run(second)
+    if overlap is Overlap.QUEUE_ONE:
+        assert shop.claim(third)[0].reason == WaitReason.OVERLAP
+    replay(shop, first)
+
+    (answer,) = shop.claim(first)
+
+    assert (answer.answer, answer.reason) == (Answer.WAIT, WaitReason.OVERLAP)
+    shop.complete(second, token)
+    if overlap is Overlap.QUEUE_ONE:
+        shop.complete(third, shop.run(third))
+    shop.until(shop.row(first).available_at or shop.now)
+    assert shop.complete(first, shop.run(first)).state is State.SUCCEEDED
+
+
+def test_a_token_that_served_before_does_not_serve_again() -> None:
+    shop = Shop(retry=TWICE)
+    name = shop.due()
+    token = "drawn-once-and-used-twice"
+    (answer,) = shop.claim(name, token=token)
+    assert answer.lease_token == token
+    shop.fail(name, token)
+    shop.after(2 * SECOND)
+
+    (answer,) = shop.claim(name, token=token)
+
+    assert answer.answer is Answer.RUN
+    assert answer.lease_token not in {None, token}
+    # What comes late of the first attempt does not end the second one.
+    assert shop.complete(name, token).outcome is Outcome.LEASE_LOST
+    assert shop.row(name).state is State.RUNNING

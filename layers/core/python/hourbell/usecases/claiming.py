@@ -203,25 +203,17 @@ def _entering(place: Workplace, wish: Wish, terms: Terms) -> Plan:
         entry = enter(place, row, policy, now)
         lane, checks = entry.lane, entry.checks
         if not entry.runs and lane is None:
-            skipped = replace(
-                row,
-                state=State.SKIPPED_OVERLAP,
-                reason=SkipReason.SKIPPED_OVERLAP,
-                finished_at=now,
-                expires_at=expires_at(now),
-            )
-            change = Change(skipped, Transition.SKIP, _seen(row))
-            return Plan(_skipped(skipped, SkipReason.SKIPPED_OVERLAP), change)
+            # Somebody asked for a replayed one: it keeps asking for its turn.
+            is_wanted = row.replayed_at is not None
+            overlap = WaitReason.OVERLAP
+            return _later(place, row, overlap, now) if is_wanted else _skip(row, now)
         if not entry.runs:
             return _queueing(place, row, lane, now)
     slot = None
     if terms.running is not None:
         slot = _free_slot(row, terms)
         if slot is None:
-            spread = _PLACE_SPREAD_SECONDS
-            seconds = jitter_seconds(f"{row.occurrence_id}#{row.waits}", spread)
-            at = now + timedelta(seconds=_PLACE_WAIT_SECONDS + seconds)
-            return _holding(place, row, at, WaitReason.CONCURRENCY, now)
+            return _later(place, row, WaitReason.CONCURRENCY, now)
     taken = _leased(place, wish, terms, slot=None if slot is None else slot.number)
     change = Change(taken, Transition.CLAIM, _seen(row))
     watch = watch_of(place, taken, now)
@@ -258,13 +250,24 @@ def _leased(
         state=State.RUNNING,
         sends=_sends(row),
         attempt=row.attempt + 1,
-        lease_token=wish.order.lease_token or place.ids.token(),
+        lease_token=_token(place, wish),
         lease_expires_at=now + terms.lease,
         worker=terms.worker,
         started_at=now,
         begun_at=row.begun_at or now,
         slot=slot,
     )
+
+
+def _token(place: Workplace, wish: Wish) -> str:
+    """Return the token of a new attempt.
+
+    That of the attempt before does not serve again: what is said late of that one must
+    not end this one.
+    """
+    wanted = wish.order.lease_token
+    is_new = wanted is not None and wanted != wish.row.lease_token
+    return wanted if wanted is not None and is_new else place.ids.token()
 
 
 def _queueing(
@@ -278,6 +281,29 @@ def _queueing(
         lane=lane,
     )
     return Plan(_waits(waiting, WaitReason.OVERLAP), deed=deed)
+
+
+def _skip(row: Occurrence, now: datetime) -> Plan:
+    """Let an occurrence be skipped since another one runs."""
+    skipped = replace(
+        row,
+        state=State.SKIPPED_OVERLAP,
+        reason=SkipReason.SKIPPED_OVERLAP,
+        finished_at=now,
+        expires_at=expires_at(now),
+    )
+    change = Change(skipped, Transition.SKIP, _seen(row))
+    return Plan(_skipped(skipped, SkipReason.SKIPPED_OVERLAP), change)
+
+
+def _later(
+    place: Workplace, row: Occurrence, reason: WaitReason, now: datetime
+) -> Plan:
+    """Send an occurrence again in a while, others at other instants."""
+    spread = _PLACE_SPREAD_SECONDS
+    seconds = jitter_seconds(f"{row.occurrence_id}#{row.waits}", spread)
+    at = now + timedelta(seconds=_PLACE_WAIT_SECONDS + seconds)
+    return _holding(place, row, at, reason, now)
 
 
 def _holding(
@@ -301,11 +327,12 @@ def _shifted(
 ) -> Occurrence:
     """Return a row that waits; such a wait does not count for its deadline.
 
-    What it had to wait anyway does: that is its retry's, whoever came too early.
+    Nor does what its consumer took to come, or many short waits would add up. What it
+    had to wait anyway counts: that is its retry's, whoever came too early.
     """
     begun_at = row.begun_at
     if begun_at is not None:
-        since = max(now, row.available_at or now)
+        since = row.available_at or now
         begun_at += max(available_at - since, timedelta(0))
     return replace(
         row,
