@@ -82,7 +82,8 @@ JOBS_ACCESS: Access = {
         "Query",
         "UpdateItem",
     ],
-    # Rows are found by a scan and moved when the shard count changes.
+    # Rows are found by a scan and moved when the shard count changes; of what is
+    # replayed, the attempts are found by its key.
     "timeline": [
         "BatchGetItem",
         "ConditionCheckItem",
@@ -90,6 +91,7 @@ JOBS_ACCESS: Access = {
         "PartiQLInsert",
         "PartiQLUpdate",
         "PutItem",
+        "Query",
         "Scan",
         "UpdateItem",
     ],

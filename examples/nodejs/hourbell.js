@@ -18,8 +18,10 @@ import { SignatureV4 } from "@smithy/signature-v4";
 
 const DUE = "com.hourbell.occurrence.due.v1";
 const TEST = "com.hourbell.handler.test.v1";
+const ID = /^sch[0-9a-z]{26}\.v\d+\.\d{8}T\d{6}Z(\.r[0-9a-f]{16})?$/;
 const TIMEOUT_MS = 15_000;
 const CLAIM_TRIES = 4;
+const MAX_RETRY_AFTER = 86_400;
 
 /** No further attempt would succeed. */
 export class Permanent extends Error {}
@@ -53,18 +55,18 @@ class Api {
   async post(route, document) {
     const url = new URL(`${this.url}/v1/occurrences/${route}`);
     const body = JSON.stringify(document);
-    const { headers } = await this.signer.sign(
-      new HttpRequest({
-        method: "POST",
-        protocol: url.protocol,
-        hostname: url.hostname,
-        path: url.pathname,
-        headers: { host: url.host, "content-type": "application/json" },
-        body,
-      }),
-    );
+    const request = new HttpRequest({
+      method: "POST",
+      protocol: url.protocol,
+      hostname: url.hostname,
+      path: url.pathname,
+      headers: { host: url.host, "content-type": "application/json" },
+      body,
+    });
     let response, text;
     try {
+      // Whoever gives out credentials may not answer either.
+      const { headers } = await this.signer.sign(request);
       const signal = AbortSignal.timeout(TIMEOUT_MS);
       response = await fetch(url, { method: "POST", headers, body, signal });
       text = await response.text();
@@ -160,7 +162,7 @@ export class Consumer {
       }
       if (event?.type === TEST) {
         tests.push(ReceiptHandle);
-      } else if (event?.type !== DUE || !this.handlers.has(event.data.handler)) {
+      } else if (!isDue(event) || !this.handlers.has(event.data.handler)) {
         console.error(`left: ${Body.slice(0, 200)}`);
       } else if (works.has(event.id)) {
         works.get(event.id).receipts.push(ReceiptHandle);
@@ -222,8 +224,8 @@ export class Consumer {
     try {
       await this.handlers.get(work.event.data.handler)(work.event, work.context);
     } catch (error) {
-      console.error(`${work.event.id}: ${error.message}`);
       failure = failureOf(error);
+      console.error(`${work.event.id}: ${failure.message}`);
     }
     work.isOver = true;
     const isDone = work.isTracked ? await this.#tell(work, failure) : !failure;
@@ -267,12 +269,16 @@ export class Consumer {
           work.context.leaseLost = true;
         }
       }
+    } catch (error) {
+      console.error(`heartbeat: ${error.message}`);
+    }
+    try {
       const receipts = works.flatMap((work) => work.receipts);
       await this.#inTens(receipts, ChangeMessageVisibilityBatchCommand, {
         VisibilityTimeout: this.leaseSeconds,
       });
     } catch (error) {
-      console.error(`heartbeat: ${error.message}`);
+      console.error(`visibility: ${error.message}`);
     }
   }
 
@@ -297,17 +303,25 @@ export class Consumer {
 
 const named = ({ event, token }) => ({ occurrence_id: event.id, lease_token: token });
 
+// One id that is none has a whole claim refused, and with it the others.
+const isDue = (event) => event?.type === DUE && event.data && ID.test(event.id);
+
+/** Cut a text to what the API takes; no half of a character is left at its end. */
+const cut = (text, most) => String(text).slice(0, most).toWellFormed();
+
 function failureOf(error) {
+  // Anything can be thrown.
   const failure = {
     class: "RETRYABLE",
-    type: error.constructor.name.slice(0, 128),
-    message: error.message.slice(0, 1024),
+    type: cut(error?.constructor?.name ?? typeof error, 128),
+    message: cut(error?.message ?? error, 1024),
   };
   if (error instanceof Permanent) failure.class = "PERMANENT";
   if (error instanceof Throttled) {
     failure.class = "THROTTLED";
-    if (error.retryAfterSeconds !== undefined) {
-      failure.retry_after_seconds = Math.ceil(error.retryAfterSeconds);
+    const seconds = Math.ceil(Number(error.retryAfterSeconds ?? Number.NaN));
+    if (!Number.isNaN(seconds)) {
+      failure.retry_after_seconds = Math.min(Math.max(seconds, 0), MAX_RETRY_AFTER);
     }
   }
   return failure;

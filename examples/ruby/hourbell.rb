@@ -66,13 +66,19 @@ module Hourbell
       signature = @signer.sign_request(http_method: 'POST', url: uri.to_s, headers: headers, body: body)
       response = send_to(uri, body, headers.merge(signature.headers))
       status = response.code.to_i
-      return JSON.parse(response.body) if status == 200
+      return parsed(path, response.body) if status == 200
 
       transient = status >= 500 || AGAIN.include?(status)
       raise transient ? NoAnswer : Refused, "#{path}: HTTP #{status} #{response.body}"
     end
 
     private
+
+    def parsed(path, text)
+      JSON.parse(text)
+    rescue JSON::ParserError
+      raise NoAnswer, "#{path}: no JSON"
+    end
 
     def send_to(uri, body, headers)
       Net::HTTP.start(uri.host, uri.port, use_ssl: uri.scheme == 'https',
@@ -139,7 +145,9 @@ module Hourbell
   class Consumer
     DUE = 'com.hourbell.occurrence.due.v1'
     TEST = 'com.hourbell.handler.test.v1'
+    ID = /\Asch[0-9a-z]{26}\.v\d+\.\d{8}T\d{6}Z(\.r[0-9a-f]{16})?\z/
     CLAIM_TRIES = 4
+    MAX_RETRY_AFTER = 86_400
 
     def initialize(api_url:, queue_url:, service: 'execute-api', lease_seconds: 60)
       @api = Client.new(api_url, service)
@@ -219,7 +227,7 @@ module Hourbell
         receipt = message['ReceiptHandle']
         if event['type'] == TEST
           @queue.delete([receipt])
-        elsif event['type'] != DUE || !@handlers.key?(event['data']['handler'])
+        elsif !due?(event) || !@handlers.key?(event['data']['handler'])
           warn "left: #{message['Body'][0, 200]}"
         elsif works.key?(event['id'])
           works[event['id']].receipts << receipt
@@ -229,6 +237,11 @@ module Hourbell
         end
       end
       works.values
+    end
+
+    # One id that is none has a whole claim refused, and with it the others.
+    def due?(event)
+      event['type'] == DUE && event['data'].is_a?(Hash) && ID.match?(event['id'].to_s)
     end
 
     def parse(body)
@@ -277,8 +290,8 @@ module Hourbell
       begin
         @handlers[work.event['data']['handler']].call(work.event, work)
       rescue StandardError => e
-        warn "#{work.event['id']}: #{e.message}"
         failure = failure_of(e)
+        warn "#{work.event['id']}: #{failure[:message]}"
       end
       work.over = true
       done = work.tracked ? tell(work, failure) : failure.nil?
@@ -309,14 +322,19 @@ module Hourbell
     end
 
     def failure_of(error)
-      failure = { class: 'RETRYABLE', type: error.class.name[0, 128], message: error.message[0, 1024] }
+      failure = { class: 'RETRYABLE', type: error.class.to_s[0, 128], message: text_of(error)[0, 1024] }
       case error
       when Permanent then failure[:class] = 'PERMANENT'
       when Throttled
         failure[:class] = 'THROTTLED'
-        failure[:retry_after_seconds] = error.retry_after.ceil if error.retry_after
+        failure[:retry_after_seconds] = error.retry_after.ceil.clamp(0, MAX_RETRY_AFTER) if error.retry_after
       end
       failure
+    end
+
+    # JSON is UTF-8; the name of a file in a message need not be.
+    def text_of(error)
+      error.message.encode('UTF-8', invalid: :replace, undef: :replace).scrub
     end
 
     # Extend the leases of what runs every third of them, and hide its messages for as
@@ -328,10 +346,14 @@ module Hourbell
         next if works.empty?
 
         extend_leases(works.select(&:tracked))
-        @queue.hide(works.flat_map(&:receipts), @lease_seconds)
-      rescue NoAnswer, Refused => e
-        warn "heartbeat: #{e.message}"
+        hide(works.flat_map(&:receipts))
       end
+    end
+
+    def hide(receipts)
+      @queue.hide(receipts, @lease_seconds)
+    rescue NoAnswer, Refused => e
+      warn "visibility: #{e.message}"
     end
 
     def extend_leases(works)
@@ -347,6 +369,8 @@ module Hourbell
           work.lease_lost = true
         end
       end
+    rescue NoAnswer, Refused => e
+      warn "heartbeat: #{e.message}"
     end
 
     def call(route, document)

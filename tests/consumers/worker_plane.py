@@ -71,6 +71,8 @@ class WorkerPlane:
         self.rows: dict[str, Row] = {}
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.faults: dict[str, list[Fault]] = {}
+        # Requests that name one of these are refused as a whole.
+        self.refuses: set[str] = set()
         # Called with an occurrence_id when its message is to be sent again.
         self.resend: Callable[[str], None] = lambda _: None
         # Called with the route's name after each request, before its answer.
@@ -94,6 +96,8 @@ class WorkerPlane:
         document = json.loads(body)
         with self._lock:
             self.calls.append((route, document))
+            if self.refuses & {each["occurrence_id"] for each in document["items"]}:
+                return self._failed(Fault(status=400, code="invalid_input"), document)
             planned = self.faults.get(route)
             fault = planned.pop(0) if planned else None
             if fault is not None and not fault.is_done:

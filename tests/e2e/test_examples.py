@@ -28,6 +28,14 @@ from tests.e2e.conftest import eventually
 WAIT_SECONDS = 40.0
 # The shortest that there is.
 LEASE = {"HOURBELL_LEASE_SECONDS": "10"}
+UNREADABLE = (
+    "no JSON",
+    "[]",
+    '{"type": "com.hourbell.occurrence.due.v1"}',
+    '{"type": "com.hourbell.occurrence.due.v1", "id": 7, "data": "x"}',
+    # Claimed with others, it has all of them refused.
+    body_of("no id"),
+)
 
 
 @pytest.fixture(params=ALL, ids=[each.name for each in ALL])
@@ -99,19 +107,23 @@ def test_what_it_may_not_run_it_deletes_and_what_fails_it_leaves(
     for number, answer in enumerate([*answers, ("ERROR", "unavailable")]):
         fake.plane.rows[occurrence_id(number)].answer = answer
     untracked = occurrence_id(9)
+    fake.plane.refuses = {"no id"}
     fake.queue.put(
+        *UNREADABLE,
         body_of(untracked, tracking="UNTRACKED", payload={"account": "u"}),
         body_of(occurrence_id(8), handler="unknown"),
     )
+    stays = len(UNREADABLE) + 2
     with started(example, books, fake.environment()) as program:
-        assert eventually(lambda: len(fake.queue.bodies()) == 2, WAIT_SECONDS), (
+        assert eventually(lambda: len(fake.queue.bodies()) == stays, WAIT_SECONDS), (
             program.errors
         )
         program.stop()
     assert example.books(books) == Counter([untracked])
-    left = " ".join(fake.queue.bodies())
-    assert occurrence_id(3) in left
-    assert occurrence_id(8) in left
+    left = fake.queue.bodies()
+    assert set(UNREADABLE) < set(left)
+    assert occurrence_id(3) in " ".join(left)
+    assert occurrence_id(8) in " ".join(left)
 
 
 @pytest.mark.long

@@ -146,7 +146,7 @@ class TestShow:
     def test_a_worker_that_was_not_heard_of(self, api: Api) -> None:
         name = due(api)
         claim(api, name, token=TOKEN)
-        api.world.clock.advance(61 * SECOND)
+        api.world.clock.advance(63 * SECOND)
         assert result(claim(api, name))["answer"] == "RUN"
         first, second = show(api, name)["attempts"]
         assert (first["result"], second["result"]) == ("LEASE_EXPIRED", "RUNNING")

@@ -31,7 +31,7 @@ DYNAMODB = {
         {"BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"},
         {
             *("BatchGetItem", "PartiQLInsert", "PartiQLUpdate", "PutItem"),
-            *("ConditionCheckItem", "DeleteItem", "Scan", "UpdateItem"),
+            *("ConditionCheckItem", "DeleteItem", "Query", "Scan", "UpdateItem"),
         },
         {"BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"},
     ),

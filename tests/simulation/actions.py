@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from hourbell.domain.errors import Forbidden, HourbellError, Transient
+from hourbell.domain.overlap import Overlap
 from hourbell.usecases import change_schedule
 from hourbell.usecases.backfill import backfill
 from hourbell.usecases.backfill_values import BackfillRequest
@@ -169,7 +170,7 @@ class Callers:
             key = call.key or ""
             return run_now(changes, who, target, now, key=key, reason=call.mark)
         if call.kind == "backfill":
-            call.request = call.request or self._backfill_request(now)
+            call.request = call.request or self._backfill_request(target, now)
             return backfill(changes, who, target, call.request, now)
         plain: dict[str, Any] = {
             "pause": change_schedule.pause,
@@ -188,7 +189,7 @@ class Callers:
         assert isinstance(who, Caller)
         return who
 
-    def _backfill_request(self, now: datetime) -> BackfillRequest:
+    def _backfill_request(self, schedule_id: str, now: datetime) -> BackfillRequest:
         first = now - self.rng.uniform(2, 200) * MINUTE
         last = None
         if self.rng.random() < 0.5:
@@ -198,7 +199,15 @@ class Callers:
             last,
             limit=self.rng.choice((3, 10, 40)),
             per_minute=self.rng.choice((6, 60, 600)),
+            overlap=self._own_overlap(schedule_id),
         )
+
+    def _own_overlap(self, schedule_id: str) -> Overlap | None:
+        """Return the policy of what a backfill makes; None for the version's."""
+        if not self.is_tracked(schedule_id):
+            return None
+        found: Overlap | None = self.rng.choice((None, None, *Overlap))
+        return found
 
     def is_tracked(self, schedule_id: str) -> bool:
         """Whether a schedule's consumers report back; no edit changes it here."""

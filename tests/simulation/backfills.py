@@ -87,8 +87,16 @@ class Backfills:
             self._violate(f"{label}, and its row is {row.state}")
         elif row.state == "MISSED":
             self._violate(f"{label}, and stays missed")
-        elif outcome == "created" and row.backfilled_at is None:
+        elif outcome == "created":
+            self._judge_created(row, label)
+
+    def _judge_created(self, row: Any, label: str) -> None:
+        if row.backfilled_at is None:
             self._violate(f"{label}, and its row knows nothing of it")
+        usual = self.history.owners[row.version].spec.overlap
+        wanted, got = self.call.request.overlap or usual, row.overlap or usual
+        if wanted != got:
+            self._violate(f"{label} under {got}, not {wanted}")
 
     def _is_covered(self, number: int | None, time: datetime) -> bool:
         """Whether a canceled gap row speaks for a time."""

@@ -395,9 +395,14 @@ class Consumers:
 class Scripted(Consumers):
     """Consumers that do what a life says, in each attempt."""
 
-    def __init__(self, world: Any, script: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        world: Any,
+        script: tuple[str, ...],
+        others: tuple[str, ...] | None,
+    ) -> None:
         super().__init__(world)
-        self._script = script
+        self._script, self._others = script, others
         self.are_there = bool(script)
         self.messages.never_claimed = script == ("never",)
 
@@ -405,9 +410,12 @@ class Scripted(Consumers):
         now, name = self.world.now, answer.occurrence_id
         tokens = self.book.granted[name]
         count = tokens[answer.lease_token] - self.book.before[name]
-        part = self._script[:count][-1]
+        script = self._script
+        if self._others is not None and name != self._first(name):
+            script = self._others
+        part = script[:count][-1]
         if name in self.book.replays:
-            part = self._script[1:][:count][-1]
+            part = script[1:][:count][-1]
         seconds = 130 if "long" in part else 5
         kinds = {"fail": ErrorClass.RETRYABLE, "permanent": ErrorClass.PERMANENT}
         kind = kinds.get(part)
@@ -421,3 +429,9 @@ class Scripted(Consumers):
             None if kind is None else Failure(kind, "Broken"),
             dies_at=now + 2 * SECOND if "die" in part else None,
         )
+
+    def _first(self, name: str) -> str:
+        """Return the first occurrence of its schedule."""
+        schedule_id, _, _ = name.partition(".")
+        first: str = min(self.world.store.by_schedule[schedule_id])
+        return first

@@ -3,7 +3,6 @@
 import os
 import tempfile
 from dataclasses import asdict, replace
-from datetime import datetime
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -24,19 +23,6 @@ from hourbell.adapters.dynamodb import (
     TableNames,
     connect,
 )
-from hourbell.adapters.dynamodb.codec import Item, encode
-from hourbell.adapters.dynamodb.control_items import decode_lease
-from hourbell.adapters.dynamodb.models import GroupItem
-from hourbell.adapters.dynamodb.row_items import (
-    decode_dispatch,
-    decode_occurrence,
-    is_dispatch,
-)
-from hourbell.adapters.dynamodb.schedule_items import (
-    decode_run,
-    decode_schedule,
-    decode_version,
-)
 from hourbell.adapters.dynamodb.tables import create_tables
 from hourbell.adapters.memory import MemoryJobQueue, SeededIds
 from hourbell.adapters.sqs import (
@@ -52,17 +38,25 @@ from tests.conformance.worlds import still_backoff
 from tests.simulation.crash import enumerate_life, summary
 from tests.simulation.crash_world import CrashWorld
 from tests.simulation.faults import PACKED, WRITES
+from tests.simulation.insistent import Insistent
 from tests.simulation.lives import Life, every_life
+from tests.simulation.mirror import Mirror
 from tests.simulation.store import WatchedStore
 from tests.simulation.world import TrueClock
 
-# A whole life, a change that cancels rows, and an occurrence asked for by hand.
-LIVES = (
-    "CATCH_UP, window 0, overdue, one-time",
-    "cancel of UNTRACKED, window 0",
-    "run now",
-)
-LANES = ("strict", "flexible", "catchup")
+# A whole life, a change that cancels rows, an occurrence asked for by hand, and what
+# workers bring about: claims with a lane and a place, heartbeats, a retry, a death with
+# its letter, a replay, a worker that dies. With the port calls at which each is
+# stopped, none for all: the lives with workers are at what these store.
+LIVES = {
+    "CATCH_UP, window 0, overdue, one-time": frozenset[str](),
+    "cancel of UNTRACKED, window 0": frozenset[str](),
+    "run now": frozenset[str](),
+    "TRACKED, lane, place and death": frozenset({"do", "move", "post"}),
+    "TRACKED, replay": frozenset({"do"}),
+    "TRACKED, a worker that dies": frozenset({"do"}),
+}
+QUEUES = ("strict", "flexible", "catchup", "dead")
 _numbers = count(1)
 
 
@@ -75,7 +69,7 @@ class Engine:
             TableNames.with_prefix("unused"), session=session, endpoint_url=url
         )
         self.sqs: Any = sqs.connect(session=session, endpoint_url=url)
-        names = [f"standard-{lane}" for lane in LANES]
+        names = [f"standard-{lane}" for lane in QUEUES]
         self.urls = {name: self._queue(name) for name in names}
         self.work, self.sweep = self._queue("work"), self._queue("sweep")
 
@@ -127,11 +121,17 @@ class Taken:
 
 
 class Mirrored:
-    """A port on the engine's tables; the world's store follows every write."""
+    """A port on the engine's tables; the world's store follows every write.
 
-    def __init__(self, port: Any, world: "EngineWorld") -> None:
-        self._port = port
-        self._world = world
+    Args:
+        port: the port.
+        world: whose it is.
+        tables: those that the port writes.
+    """
+
+    def __init__(self, port: Any, world: "EngineWorld", tables: str) -> None:
+        self._port, self._world = port, world
+        self._tables = tables.split()
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._port, name)
@@ -142,7 +142,7 @@ class Mirrored:
             try:
                 return method(*args, **kwargs)
             finally:
-                self._world.follow()
+                self._world.mirror.follow(self._tables)
 
         return call
 
@@ -172,15 +172,17 @@ class EngineWorld(CrashWorld):
         engine, database = self._engine, self._engine.fresh()
         self._database = database
         self.store = WatchedStore(self)
-        mirrored = partial(Mirrored, world=self)
-        self.schedules = mirrored(DynamoSchedules(database))
-        self.timeline = mirrored(DynamoTimeline(database))
-        self.groups = mirrored(DynamoShardGroups(database))
+        self.mirror = Mirror(self, database)
+        schedules, groups = DynamoSchedules(database), DynamoShardGroups(database)
+        self.schedules = Mirrored(schedules, self, "schedules timeline")
+        self.timeline = Mirrored(DynamoTimeline(database), self, "timeline")
+        self.groups = Mirrored(groups, self, "control")
+        ledger = Insistent(DynamoLedger(database), self)
+        self.ledger = Mirrored(ledger, self, "timeline control")
         self.directory = DynamoDirectory(database, TrueClock(self))
         self.parking = DynamoParking(database)
         self.loads = DynamoLoads(database)
         self.places = DynamoRates(database)
-        self.ledger = DynamoLedger(database)
         self.jobs, self.job_queue = DynamoJobs(database), MemoryJobQueue()
         self.queues = SqsDeliveryQueues(engine.sqs, engine.urls)
         sweep = SqsSweepQueue(engine.sqs, engine.sweep)
@@ -188,51 +190,6 @@ class EngineWorld(CrashWorld):
         self.sweep_queue = Taken(sweep, engine.sqs, engine.sweep, decode_keys)
         self.work_queue = Taken(work, engine.sqs, engine.work, decode_work)
         self.ids = SeededIds(self.seed)
-
-    def follow(self) -> None:
-        """Bring the store to what the tables hold."""
-        tables = self._database.tables
-        self._follow_schedules(self._scan(tables.schedules))
-        items = self._scan(tables.timeline)
-        for dispatch in [decode_dispatch(each) for each in items if is_dispatch(each)]:
-            if self.store.dispatch(dispatch.key) != dispatch:
-                self.store.put_dispatch(dispatch)
-        for row in [decode_occurrence(each) for each in items if not is_dispatch(each)]:
-            if self.store.row(row.key) != row:
-                self.store.put_row(row)
-        for item in self._scan(tables.control):
-            if item["item"]["S"] == "LEASE" and "holder" in item:
-                self._follow_lease(item)
-
-    def _follow_lease(self, item: Item) -> None:
-        # One that was given back has no end: it is over now.
-        lease = decode_lease(encode_end(self.now) | item)
-        if self.store.groups.get(lease.group) != lease:
-            self.store.groups[lease.group] = lease
-
-    def _follow_schedules(self, items: list[Any]) -> None:
-        for item in items:
-            kind = item["item"]["S"]
-            if kind.startswith("V#"):
-                version = decode_version(item)
-                if self.store.versions.get(version.ref) != version:
-                    self.store.versions[version.ref] = version
-            elif kind == "DEF":
-                schedule = decode_schedule(item)
-                self.store.schedules[schedule.schedule_id] = schedule
-            elif kind.startswith("P#r"):
-                run = decode_run(item)
-                self.store.runs[run.schedule_id, run.run] = run
-
-    def _scan(self, table: str) -> list[Any]:
-        answer = self._database.client.scan(TableName=table, ConsistentRead=True)
-        items: list[Any] = answer["Items"]
-        return items
-
-
-def encode_end(now: datetime) -> Item:
-    """Return the end of a lease, as an item has it."""
-    return encode(GroupItem, {"lease_until": now})
 
 
 def on_engine(text: str = "") -> dict[str, Any]:
@@ -243,4 +200,6 @@ def on_engine(text: str = "") -> dict[str, Any]:
         running_engine(Path(folder)) as url,
     ):
         make = partial(EngineWorld, Engine(url))
-        return summary(enumerate_life(life, make) for life in lives)
+        return summary(
+            enumerate_life(life, make, only=LIVES[life.name]) for life in lives
+        )

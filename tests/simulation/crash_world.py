@@ -66,7 +66,7 @@ class CrashWorld(World):
     patience = 0 * SECOND
 
     def _make_consumers(self) -> Scripted:
-        return Scripted(self, self.life.work)
+        return Scripted(self, self.life.work, self.life.others)
 
     def _limited(self, tenant: Tenant) -> Tenant:
         quotas = replace(tenant.quotas, running=self.life.running)

@@ -53,6 +53,7 @@ class Life:
         work: what its consumers make of each attempt, by number, the last for all
             others; after a replay from the second on. They are ok, fail, permanent,
             long, die, die long, never; no consumers without it.
+        others: likewise, of all occurrences but the first; None for no difference.
         running: how many may run at the same time.
         counts: shards and groups at first, and those that the act `shards` announces;
             a process is not stopped then at what every pass calls.
@@ -67,6 +68,7 @@ class Life:
     down: tuple[str, ...] = ("tick", "materializer")
     counts: tuple[tuple[int, int], tuple[int, int]] | None = None
     work: tuple[str, ...] = ()
+    others: tuple[str, ...] | None = None
     running: int | None = None
 
     @property
@@ -327,3 +329,21 @@ def worked_lives() -> Iterator[Life]:
     )
     leave = Act(220 * SECOND, "cancel")
     yield Life("TRACKED, cancel of all", (often, leave), 20 * MINUTE, work=("long",))
+    queued = Act(
+        SECOND,
+        "create",
+        replace(
+            twice,
+            rule=replace(twice.rule, most=2),
+            overlap="QUEUE_ONE",
+            tries=replace(tries, most=2),
+        ),
+    )
+    yield Life(
+        "TRACKED, lane, place and death",
+        (queued,),
+        9 * MINUTE,
+        work=("fail", "long"),
+        others=("permanent",),
+        running=1,
+    )

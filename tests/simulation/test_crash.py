@@ -1,11 +1,17 @@
 """A few lives, stopped at all their port calls; `dev.py crash` has the others."""
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
+from hourbell.domain.work import OverlapLane, Slot
+from hourbell.usecases.ports import Write
+from hourbell.usecases.work_ports import Deed
 
 from tests.simulation.crash import enumerate_life, main, missing, summary
 from tests.simulation.crash_world import CrashWorld
+from tests.simulation.insistent import Insistent
 from tests.simulation.lives import every_life
 
 LIVES = {life.name: life for life in every_life()}
@@ -24,12 +30,36 @@ FAST = (
 WORKING = frozenset({"do", "move", "post"})
 
 
+class Careless:
+    """A ledger that lets a place be taken whoever has it."""
+
+    def __init__(self, ledger: Any) -> None:
+        self._ledger = ledger
+
+    def do(self, deed: Deed) -> Write:
+        answer: Write = self._ledger.do(replace(deed, frees=deed.takes))
+        return answer
+
+
 def test_no_crash_of_a_workers_call_loses_or_doubles_work() -> None:
     found = enumerate_life(LIVES["TRACKED, failure, retry"], only=WORKING)
 
     assert found.violations == []
     assert set(found.calls) == WORKING
     assert found.moves >= {"RUNNING -> RETRY_WAIT", "RUNNING -> SUCCEEDED"}
+
+
+def test_a_part_of_a_deed_that_could_be_done_again_is_told() -> None:
+    world = CrashWorld(LIVES["TRACKED, lane, place and death"])
+    place = Slot("acme", 0, "holder")
+    deed = Deed((), lane=OverlapLane("lane", "holder", revision=1), takes=place)
+
+    assert Insistent(world.ledger, world).do(deed) is Write.APPLIED
+    assert world.log.violations == []
+
+    Insistent(Careless(world.ledger), world).do(replace(deed, lane=None, frees=place))
+    told = [each.invariant for each in world.log.violations]
+    assert told == ["what is done is not done again"]
 
 
 @pytest.mark.parametrize("name", FAST)

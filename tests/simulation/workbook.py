@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from datetime import datetime, timedelta
 from typing import Any
 
+from tests.simulation.company import Company
 from tests.simulation.history import History
 from tests.simulation.log import Spec
 from tests.simulation.verdicts import SKEW, Verdicts
@@ -52,6 +53,7 @@ class Workbook:
         # Rows that were written by the port call that is under way.
         self._fresh: list[Any] = []
         self._verdicts = Verdicts(self)
+        self._company = Company(self)
         self._specs: dict[tuple[str, int], Spec] = {}
 
     # --- what is said and answered ----------------------------------------------
@@ -170,7 +172,7 @@ class Workbook:
         elif new.state == "DEAD" and new.reason != "SEND_REFUSED":
             self._verdicts.judge_unclaimed(old, new)
         elif old.state in CLAIMABLE and new.state in HELD:
-            self._judge_wait(new)
+            self._judge_wait(old, new)
         elif new.state == "SKIPPED_OVERLAP":
             self._judge_skip(new)
 
@@ -206,7 +208,7 @@ class Workbook:
 
     def _judge_others(self, new: Any) -> None:
         """Judge an attempt by those of the same schedule that have a worker."""
-        if self.spec(new).overlap == "ALLOW":
+        if self.overlap(new) == "ALLOW":
             return
         others = self._others(new, {"RUNNING"})
         if others:
@@ -272,11 +274,14 @@ class Workbook:
             if call.schedule_id == row.schedule_id or call.kind == "job"
         )
 
-    def _judge_wait(self, new: Any) -> None:
-        name, now = new.occurrence_id, self.world.now
+    def _judge_wait(self, old: Any, new: Any) -> None:
+        name = new.occurrence_id
         self.holds[name] += 1
         if name in self.begun:
-            self.waited[name] += max(new.available_at - now, 0 * SECOND)
+            # Until when its retry has it wait is no wait of this kind; how long its
+            # consumer took to come for nothing is.
+            waited = new.available_at - old.available_at
+            self.waited[name] += max(waited, 0 * SECOND)
         if new.state != "WAITING_OVERLAP":
             return
         if self._others(new, {"WAITING_OVERLAP"}):
@@ -288,8 +293,10 @@ class Workbook:
         name, until = new.occurrence_id, new.available_at + LANE_KEPT
         if name in self.begun and self.world.now < until:
             self.violate("who retries keeps its place", name)
-        least = 2 if self.spec(new).overlap == "QUEUE_ONE" else 1
-        if self.spec(new).overlap == "ALLOW" or len(self._in_the_way(new)) < least:
+        if new.replayed_at is not None:
+            self.violate("what is replayed is not skipped", name)
+        least = 2 if self.overlap(new) == "QUEUE_ONE" else 1
+        if self.overlap(new) == "ALLOW" or len(self._in_the_way(new)) < least:
             text = f"{new.occurrence_id}: {self._in_the_way(new)}"
             self.violate("what is skipped has one that runs", text)
 
@@ -311,7 +318,7 @@ class Workbook:
             row
             for row in self.world.store.by_schedule[new.schedule_id].values()
             if row.state in states and row.occurrence_id != new.occurrence_id
-            if self.spec(row).overlap != "ALLOW"
+            if self.overlap(row) != "ALLOW"
         ]
 
     def judge_fresh(self) -> None:
@@ -323,41 +330,7 @@ class Workbook:
         fresh, self._fresh = self._fresh, []
         for row in fresh:
             if row == self._row(row.occurrence_id):
-                self._judge_company(row)
-
-    def _judge_company(self, row: Any) -> None:
-        name, state = row.occurrence_id, str(row.state)
-        waits = row.waits and state in {"RETRY_WAIT", "WAITING_OVERLAP", "DEFERRED"}
-        if waits and not self._has_dispatch(row, "release", row.waits):
-            self.violate("what waits has its dispatch row", f"{name} is {state}")
-        if state == "RUNNING" and not self._has_dispatch(row, "watch", row.attempt):
-            self.violate("a lease has its watch", f"{name}, attempt {row.attempt}")
-        self._judge_letters(row, name, state)
-
-    def _judge_letters(self, row: Any, name: str, state: str) -> None:
-        letters = [
-            each
-            for each in self.world.store.letters.values()
-            if each.occurrence_id == name
-        ]
-        if state == "DEAD" and row.reason != "SEND_REFUSED":
-            told = [(each.attempt, str(each.reason)) for each in letters]
-            if told != [(row.attempt, str(row.reason))]:
-                self.violate("a death has its letter", f"{name}: {told}, {row.reason}")
-            if not self._has_dispatch(row, "letter", row.waits):
-                self.violate("a death has its letter", f"{name} has no dispatch row")
-        elif letters:
-            self.violate("a death has its letter", f"{name} is {state}, {letters}")
-
-    def _has_dispatch(self, row: Any, kind: str, number: int) -> bool:
-        return any(
-            each.is_open
-            and (each.kind, each.number) == (kind, number)
-            and (each.schedule_id, each.version) == (row.schedule_id, row.version)
-            and (each.scheduled_for, each.run) == (row.scheduled_for, row.run)
-            for rows in self.world.store.dispatches.values()
-            for each in rows.values()
-        )
+                self._company.judge(row)
 
     # --- the end ----------------------------------------------------------------
 
@@ -413,6 +386,10 @@ class Workbook:
             for number, owner in owners.items():
                 self._specs[row.schedule_id, number] = owner.spec
         return self._specs[place]
+
+    def overlap(self, row: Any) -> str:
+        """Return a row's overlap policy: what its backfill said, or its version."""
+        return str(row.overlap) if row.overlap else self.spec(row).overlap
 
     def violate(self, invariant: str, text: str) -> None:
         """Note what does not hold; the text begins with an occurrence_id."""

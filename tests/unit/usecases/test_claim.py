@@ -148,7 +148,7 @@ def test_who_comes_with_a_message_after_the_lease_takes_over_at_once() -> None:
     shop = Shop()
     name = shop.due()
     late = shop.run(name)
-    shop.world.clock.set(shop.now + 61 * SECOND)
+    shop.world.clock.set(shop.now + 63 * SECOND)
 
     token = shop.run(name)
 
@@ -163,7 +163,7 @@ def test_the_last_attempt_that_died_leaves_it_dead() -> None:
     shop = Shop(retry=Retry(max_attempts=1))
     name = shop.due()
     shop.run(name)
-    shop.world.clock.set(shop.now + 61 * SECOND)
+    shop.world.clock.set(shop.now + 63 * SECOND)
 
     (answer,) = shop.claim(name)
 

@@ -247,6 +247,8 @@ def test_a_message_that_names_another_tenant_changes_nothing_of_this_one() -> No
         '{"id": 7, "data": {"tenant": "acme", "handler": "ring", "send": 1}}',
         '{"id":"x","data":{"tenant":"a","handler":"b","send":1,"tracking":"PERHAPS"}}',
         "[" * 100_000,
+        '{"id": "x", "data": {"tenant": "acme", "handler": "ring", "send": 1e999}}',
+        '{"id": "x", "data": {"tenant": "\\ud800", "handler": "ring", "send": 1}}',
     ],
 )
 def test_what_is_no_message_of_ours_goes_on_as_it_is(body: str) -> None:

@@ -13,12 +13,14 @@ from hourbell.domain.occurrence import State
 from hourbell.domain.retry import Retry
 from hourbell.usecases.jobs import cancel_job, resume_job
 from hourbell.usecases.occurrences import replay_occurrence
+from hourbell.usecases.replay_letter import replay_letter
 from hourbell.usecases.run_job import Workshop
 from hourbell.usecases.start_replay import WantedLetters, list_letters, start_replay
 
 from tests.unit.usecases.faults import Crash
 from tests.unit.usecases.hooks import Moment
 from tests.unit.usecases.jobs import MOST_CALLS, run, stored
+from tests.unit.usecases.poison import Damaged
 from tests.unit.usecases.test_change_schedule import caller
 from tests.unit.usecases.working import Shop
 from tests.unit.usecases.world import MINUTE, SECOND, World
@@ -279,6 +281,18 @@ def test_what_has_expired_is_unchanged() -> None:
     run(world, job)
     assert outcomes(world, job) == {names[0]: "UNCHANGED"}
     assert world.store.letters == {}
+
+
+def test_the_letter_of_what_cannot_be_read_is_not_forgotten() -> None:
+    world, names = graveyard(1)
+    job = start(world)
+    (letter,) = world.store.letters.values()
+    (row,) = (each for each in world.rows() if each.occurrence_id == names[0])
+    timeline: Any = Damaged(world.timeline, rows_lost={row.key})
+    place = replace(world.workplace, timeline=timeline)
+    with pytest.raises(Transient):
+        replay_letter(place, job, 0, letter, world.clock.now())
+    assert list(world.store.letters.values()) == [letter]
 
 
 def test_what_has_no_handler_any_more_is_refused_and_stays_dead() -> None:

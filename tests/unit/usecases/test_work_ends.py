@@ -82,6 +82,39 @@ def test_what_is_replayed_may_die_and_be_replayed_again() -> None:
         assert shop.sent(name) == number + 1
 
 
+def test_the_attempt_with_which_an_occurrence_died_is_kept_when_it_is_replayed() -> (
+    None
+):
+    shop = Shop("30 13 * * *", retry=ONCE)
+    name = shop.due()
+    token, died_at = shop.run(name), shop.now
+    shop.fail(name, token)
+    shop.after(MINUTE)
+    replay(shop, name)
+    shop.tick()
+    shop.run(name)
+
+    (kept,) = tell(shop.world.workplace, "acme", name).earlier
+
+    assert (kept.number, kept.lease_token, kept.failure) == (1, token, BOOM)
+    assert kept.finished_at == died_at
+
+
+def test_an_attempt_that_is_kept_already_is_no_obstacle_to_a_replay() -> None:
+    shop = Shop("30 13 * * *", retry=QUICK)
+    name = shop.due()
+    shop.fail(name, shop.run(name))
+    shop.after(MINUTE)
+    given_up = GivenUp("acme", name, shop.row(name).sends)
+    redrive(shop.world.workplace, given_up)
+    assert (shop.row(name).state, shop.row(name).attempt) == (State.DEAD, 1)
+
+    assert replay(shop, name) is State.SCHEDULED
+
+    earlier = tell(shop.world.workplace, "acme", name).earlier
+    assert [each.number for each in earlier] == [1]
+
+
 def test_an_occurrence_is_told_with_its_attempts() -> None:
     shop = Shop("30 13 * * *", retry=QUICK)
     name = shop.due()

@@ -27,6 +27,13 @@ MAX_KEYS: Final = 50
 """Keys in one message of the sweep queue."""
 
 
+# What reading the JSON of others may end with.
+_MALFORMED = (
+    *(AttributeError, KeyError, OverflowError),
+    *(RecursionError, TypeError, ValueError),
+)
+
+
 def encode_work(work: GroupWork) -> str:
     """Write the order to scan a shard group."""
     return _write({"group": work.group, "tick": format_instant(work.tick)})
@@ -97,7 +104,7 @@ def decode_given_up(text: str) -> GivenUp | None:
             send=int(data["send"]),
             tracking=None if tracking is None else Tracking(tracking),
         )
-    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+    except _MALFORMED:
         return None
 
 
@@ -153,6 +160,8 @@ def _read(text: str) -> dict[str, Any]:
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError("not a text")
+    # Half of a surrogate pair, which JSON can spell and no store takes.
+    value.encode()
     return value
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from hourbell.consumer.clock import Backoff, Clock
 from hourbell.consumer.errors import ApiRefused, NoAnswer
@@ -101,8 +101,8 @@ class Failure:
         """Return it as the API takes it, cut to what it takes."""
         members: dict[str, Any] = {
             "class": self.error_class,
-            "type": self.kind[:MAX_KIND],
-            "message": self.message[:MAX_TEXT],
+            "type": _unicode(self.kind[:MAX_KIND]),
+            "message": _unicode(self.message[:MAX_TEXT]),
         }
         if self.retry_after_seconds is not None:
             longest = min(self.retry_after_seconds, MAX_RETRY_AFTER)
@@ -224,7 +224,7 @@ class WorkerApi:
         document = reply.document
         if reply.status == HTTPStatus.OK:
             results = document.get("results") if isinstance(document, dict) else None
-            if isinstance(results, list) and len(results) == count:
+            if _are_answers(results, count):
                 return results
             raise NoAnswer(f"{path}: {reply.text[:200]!r} is no answer")
         problem = document if isinstance(document, dict) else {}
@@ -238,6 +238,23 @@ class WorkerApi:
             str(problem.get("code", "")),
             str(problem.get("detail", reply.text[:200])),
         )
+
+
+def _unicode(text: str) -> str:
+    """Return a text without halves of characters, as in names of files."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _are_answers(results: object, count: int) -> TypeGuard[list[Any]]:
+    """Whether there is a result for each item, in a form that can be read."""
+    return (
+        isinstance(results, list)
+        and len(results) == count
+        and all(
+            isinstance(each, dict) and isinstance(each.get("status", 0), int)
+            for each in results
+        )
+    )
 
 
 def _names(item: Held) -> dict[str, Any]:
@@ -255,7 +272,7 @@ def _claim(result: Mapping[str, Any]) -> Claim:
 
 def _said(result: Mapping[str, Any]) -> Said:
     return Said(
-        status=int(result.get("status", HTTPStatus.SERVICE_UNAVAILABLE)),
+        status=result.get("status", HTTPStatus.SERVICE_UNAVAILABLE),
         cancel_requested=bool(result.get("cancel_requested")),
         state=result.get("state"),
     )

@@ -5,6 +5,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from inspect import iscoroutinefunction
 from typing import Any, Final, Protocol
 
 from botocore.config import Config
@@ -14,7 +15,13 @@ from hourbell.consumer.api import BATCH, WorkerApi
 from hourbell.consumer.clock import Backoff, Clock, SystemClock
 from hourbell.consumer.context import Context, Signals
 from hourbell.consumer.endings import Endings
-from hourbell.consumer.http import Endpoint, SignedTransport, Transport
+from hourbell.consumer.http import (
+    CONNECT_SECONDS,
+    READ_SECONDS,
+    Endpoint,
+    SignedTransport,
+    Transport,
+)
 from hourbell.consumer.intake import Intake
 from hourbell.consumer.leases import Leases
 from hourbell.consumer.options import Options, worker_name
@@ -117,7 +124,11 @@ class Consumer:
             )
             client: Any = core.create_client("sqs", region_name=region, config=config)
             queue = SqsQueue(client, queue_url)
-        transport = SignedTransport(endpoint, core, connections=connections)
+        # A request that hangs must not take the time of the next heartbeats.
+        longest = min(READ_SECONDS, chosen.lease_seconds / 2)
+        transport = SignedTransport(
+            endpoint, core, connections=connections, timeout=(CONNECT_SECONDS, longest)
+        )
         return cls(transport, queue, chosen)
 
     def handler(self, name: str) -> Callable[[Handler], Handler]:
@@ -130,10 +141,13 @@ class Consumer:
             name: as in Hourbell, `data.handler` of the message.
 
         Raises:
-            ValueError: the name is taken.
+            ValueError: the name is taken, or the function is a coroutine's, which
+                nobody would await: wrap it with `asyncio.run`.
         """
 
         def register(function: Handler) -> Handler:
+            if iscoroutinefunction(function):
+                raise ValueError(f"The function for {name!r} is asynchronous.")
             if name in self._handlers:
                 raise ValueError(f"Two functions handle {name!r}.")
             self._handlers[name] = function

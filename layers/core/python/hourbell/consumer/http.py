@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
-from botocore.exceptions import HTTPClientError
+from botocore.exceptions import BotoCoreError, ClientError
 from botocore.httpsession import URLLib3Session
 from botocore.session import Session
 
@@ -116,27 +116,31 @@ class SignedTransport:
         """Send one signed request, once.
 
         Raises:
-            OSError: there was no answer, or there are no credentials.
+            OSError: there was no answer, or there are no credentials now.
         """
-        credentials = self._session.get_credentials()
-        if credentials is None:
-            raise OSError("There are no AWS credentials to sign with.")
         request = AWSRequest(
             "POST",
             self._endpoint.url + path,
             headers={"Content-Type": "application/json"},
             data=body,
         )
+        try:
+            self._sign(request)
+            answer = self._http.send(request.prepare())
+            text = answer.content.decode("utf-8", "replace")
+        except (BotoCoreError, ClientError) as error:
+            # Whoever gives out credentials may not answer either, for a while.
+            raise OSError(str(error)) from error
+        headers = {str(k).lower(): str(v) for k, v in answer.headers.items()}
+        return Reply(answer.status_code, headers, text)
+
+    def _sign(self, request: AWSRequest) -> None:
+        credentials = self._session.get_credentials()
+        if credentials is None:
+            raise OSError("There are no AWS credentials to sign with.")
         signer = SigV4Auth(
             credentials.get_frozen_credentials(),
             self._endpoint.service,
             self._endpoint.region,
         )
         signer.add_auth(request)
-        try:
-            answer = self._http.send(request.prepare())
-            text = answer.content.decode("utf-8", "replace")
-        except HTTPClientError as error:
-            raise OSError(str(error)) from error
-        headers = {str(k).lower(): str(v) for k, v in answer.headers.items()}
-        return Reply(answer.status_code, headers, text)

@@ -86,10 +86,11 @@ def once(
         raise ValueError("With autocommit the key and the effect would not be one.")
     try:
         yield _store(connection, occurrence_id, mark)
+        connection.commit()
     except BaseException:
+        # What could not be committed, such as in a busy database, must not stay open.
         connection.rollback()
         raise
-    connection.commit()
 
 
 def _store(connection: Connection, occurrence_id: str, mark: str) -> bool:

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Final
 
 from hourbell.consumer.api import BATCH, Answer, Claim, WorkerApi
@@ -32,6 +33,11 @@ class Taken:
     done: list[Received] = field(default_factory=list)
     left: list[Received] = field(default_factory=list)
     is_served: bool = True
+
+
+def _is_malformed(error: Exception) -> bool:
+    """Whether a claim was refused for something that stands in it."""
+    return isinstance(error, ApiRefused) and error.status == HTTPStatus.BAD_REQUEST
 
 
 @dataclass(slots=True)
@@ -107,6 +113,11 @@ class Intake:
         try:
             claims = self._api.claim([group.work.held for group in groups], stopping)
         except (NoAnswer, ApiRefused) as error:
+            if len(groups) > 1 and _is_malformed(error):
+                # One of them is no id, for which the others are not to blame.
+                for group in groups:
+                    self._claim([group], stopping, taken)
+                return
             LOGGER.error("claim: %s", error)
             taken.is_served = False
             for group in groups:

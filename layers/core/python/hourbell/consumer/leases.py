@@ -2,7 +2,7 @@
 
 Two things run out on work: the lease at Hourbell (TRACKED), and the time for which the
 queue hides the message (unless it was deleted at once). Both are extended by one beat,
-every third of the lease.
+every third of the lease; the first one may come sooner.
 """
 
 import threading
@@ -18,6 +18,12 @@ from hourbell.consumer.queue import Queue, QueueFault
 from hourbell.consumer.work import LOGGER, Work
 
 BEATS_PER_LEASE: Final = 3
+FIRST_BEAT_SECONDS: Final = 20.0
+"""After how long the first beat comes at the latest.
+
+The queue hides a message for its own time at first, 30 s unless set otherwise, and only
+from then on for as long as the lease.
+"""
 SOONER: Final = 4
 """A beat without an answer is repeated after a fourth of the usual time."""
 JOIN_SECONDS: Final = 5.0
@@ -50,7 +56,7 @@ class Leases:
             since: when the claim was first sent: the lease began then or later.
         """
         work.lease_ends = since + self.seconds
-        work.beat_at = since + self.interval
+        work.beat_at = since + min(self.interval, FIRST_BEAT_SECONDS)
         with self._lock:
             self._works.append(work)
 
@@ -76,7 +82,11 @@ class Leases:
     def _keep(self, ending: threading.Event) -> None:
         # Looked at more often than needed: what is claimed meanwhile is due sooner.
         while not self._clock.wait(ending, min(1.0, self.interval / SOONER)):
-            self.beat()
+            try:
+                self.beat()
+            except Exception:  # noqa: BLE001 - logged, and the next beat follows
+                # Work must not go on unheard because of one beat.
+                LOGGER.exception("a beat failed")
 
     def beat(self) -> None:
         """Extend what is due, and note what is lost."""

@@ -73,7 +73,7 @@ def parse_message(body: str) -> Message | None:
         return _of(event, event["data"])
     except KeyError as error:
         raise UnreadableMessage(f"It has no {error.args[0]!r}.") from error
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise UnreadableMessage(f"It cannot be read: {error}.") from error
 
 

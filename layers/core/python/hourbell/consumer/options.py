@@ -3,6 +3,9 @@
 import os
 import socket
 from dataclasses import dataclass
+from typing import Final
+
+MAX_WORKER: Final = 128
 
 
 def worker_name() -> str:
@@ -49,3 +52,5 @@ class Options:
             value = getattr(self, name)
             if not least <= value <= most:
                 raise ValueError(f"{name} is {value}; allowed is {least} to {most}.")
+        if len(self.worker) > MAX_WORKER:
+            raise ValueError(f"worker is longer than {MAX_WORKER} characters.")

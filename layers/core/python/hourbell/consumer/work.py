@@ -4,9 +4,10 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import ceil
+from inspect import isawaitable
+from math import ceil, isnan
 
-from hourbell.consumer.api import ErrorClass, Failure, Held
+from hourbell.consumer.api import MAX_RETRY_AFTER, ErrorClass, Failure, Held
 from hourbell.consumer.context import Context
 from hourbell.consumer.errors import Permanent, Throttled
 from hourbell.consumer.messages import Message, Tracking
@@ -63,34 +64,59 @@ class Work:
         return Held(self.message.occurrence_id, self.token)
 
 
-def failure_of(error: Exception) -> Failure:
+def failure_of(error: BaseException) -> Failure:
     """Return what is said of an attempt that ended with an exception."""
-    kind, text = type(error).__name__, str(error)
+    kind, text = type(error).__name__, _text(error)
     if isinstance(error, Permanent):
         return Failure(ErrorClass.PERMANENT, kind, text)
     if isinstance(error, Throttled):
-        wait = error.retry_after_seconds
-        seconds = None if wait is None else ceil(wait)
+        seconds = _seconds(error.retry_after_seconds)
         return Failure(ErrorClass.THROTTLED, kind, text, seconds)
     return Failure(ErrorClass.RETRYABLE, kind, text)
+
+
+def _text(error: BaseException) -> str:
+    """Return what an exception says, if it can say it."""
+    try:
+        return str(error)
+    except Exception as fault:  # noqa: BLE001 - it must not end the consumer
+        return f"(its text cannot be had: {type(fault).__name__})"
+
+
+def _seconds(wait: object) -> int | None:
+    """Return how long a target asked to wait; None where it said nothing sensible."""
+    try:
+        seconds = float(str(wait))
+    except ValueError:
+        return None
+    if isnan(seconds):
+        return None
+    return ceil(min(max(seconds, 0), MAX_RETRY_AFTER))
+
+
+def _refuse_awaitable(answer: object) -> None:
+    if isawaitable(answer):
+        raise TypeError("The handler is asynchronous, and nobody awaits it.")
 
 
 def run_handler(work: Work, context: Context) -> Failure | None:
     """Let the handler work; return why it failed, or None.
 
     Raises:
-        BaseException: what is no Exception (SystemExit, KeyboardInterrupt) says nothing
-            about the work, and ends more than it.
+        SystemExit, KeyboardInterrupt: they say nothing about the work, and end more
+            than it.
     """
     try:
-        work.handler(work.message, context)
-    except Exception as error:
+        _refuse_awaitable(work.handler(work.message, context))
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        # Also what is no Exception, such as asyncio's CancelledError.
+        failure = failure_of(error)
         LOGGER.warning(
             "%s failed: %s: %s",
-            work.message.occurrence_id,
-            type(error).__name__,
-            error,
+            *(work.message.occurrence_id, failure.kind, failure.message),
             exc_info=error,
         )
-        return failure_of(error)
+        return failure
     return None

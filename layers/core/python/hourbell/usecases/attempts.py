@@ -160,6 +160,22 @@ def attempt_of(row: Occurrence, failure: Failure, now: datetime) -> Attempt:
     )
 
 
+def last_attempt(place: Workplace, row: Occurrence) -> tuple[Attempt, ...]:
+    """Return what is to be kept of the attempt with which a DEAD row ended.
+
+    Nothing when there was none, or when it is kept: the row waited for another attempt
+    when it died.
+
+    Raises:
+        Transient: the store did not answer.
+    """
+    if not row.attempt or row.failure is None or row.finished_at is None:
+        return ()
+    if any(each.number == row.attempt for each in place.ledger.attempts(row.key)):
+        return ()
+    return (attempt_of(row, row.failure, row.finished_at),)
+
+
 def slot_of(row: Occurrence) -> Slot | None:
     """Return the place that a RUNNING occurrence takes."""
     if row.slot is None:

@@ -3,11 +3,9 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from hourbell.domain.definition import VersionRef
+from hourbell.domain.definition import Quotas, VersionRef
 from hourbell.domain.errors import Transient
-from hourbell.usecases.attempts import (
-    let_go,
-)
+from hourbell.usecases.attempts import let_go
 from hourbell.usecases.claiming import Plan, Terms, Wish, error, plan_of
 from hourbell.usecases.ports import Write
 from hourbell.usecases.version_reads import read_versions
@@ -57,10 +55,7 @@ def claim(
             if not number:
                 raise
             break
-        now, running = place.clock.now(), _running_quota(place, tenant_id)
-        taken = set() if running is None else set(place.ledger.slots(tenant_id))
-        lease = timedelta(seconds=lease_seconds)
-        terms = Terms(worker, lease, now, running, taken)
+        terms = _terms(place, tenant_id, worker, timedelta(seconds=lease_seconds))
         plans = {
             each.order.occurrence_id: _planned(place, each, terms) for each in wishes
         }
@@ -73,9 +68,15 @@ def claim(
     ]
 
 
-def _running_quota(place: Workplace, tenant_id: str) -> int | None:
+def _terms(place: Workplace, tenant_id: str, worker: str, lease: timedelta) -> Terms:
+    """Return the terms on which a worker of a tenant claims now."""
+    now = place.clock.now()
     tenant = place.directory.tenants([tenant_id]).get(tenant_id)
-    return None if tenant is None else tenant.quotas.running
+    quotas = Quotas() if tenant is None else tenant.quotas
+    running = quotas.running
+    taken = set() if running is None else set(place.ledger.slots(tenant_id))
+    is_budgeted = quotas.retries_per_minute is not None
+    return Terms(worker, lease, now, running, taken, is_budgeted)
 
 
 def _wishes(
@@ -85,7 +86,8 @@ def _wishes(
     answers: dict[str, Claimed],
 ) -> list[Wish]:
     """Read what the claims name; answer those for which nothing is there."""
-    rows = place.find(tenant_id, [each.occurrence_id for each in orders])
+    looked = place.look(tenant_id, [each.occurrence_id for each in orders])
+    rows = looked.rows
     refs = {VersionRef(row.schedule_id, row.version) for row in rows.values()}
     versions, faulty = read_versions(place.schedules, refs, consistent=True)
     wishes = []
@@ -95,7 +97,7 @@ def _wishes(
         version = None if ref is None else versions.get(ref)
         if row is not None and version is not None:
             wishes.append(Wish(order, row, version))
-        elif ref in faulty:
+        elif ref in faulty or name in looked.unclear:
             answers[name] = error(name, ClaimFault.UNAVAILABLE)
         else:
             answers[name] = Claimed(name, Answer.SKIP, SkipReason.EXPIRED)

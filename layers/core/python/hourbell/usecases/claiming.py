@@ -80,6 +80,7 @@ class Terms:
         now: when this round of looking began.
         running: how many occurrences of the tenant may run; None for any number.
         taken: its places that are taken, or that this call is about to take.
+        is_budgeted: whether so many of its retries may begin in a minute only.
     """
 
     worker: str
@@ -87,6 +88,7 @@ class Terms:
     now: datetime
     running: int | None
     taken: set[int]
+    is_budgeted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,8 @@ def _taking_over(place: Workplace, wish: Wish, terms: Terms) -> Plan:
     row, now = wish.row, terms.now
     if row.lease_token is not None and row.lease_token == wish.order.lease_token:
         return Plan(_running(row))
-    if row.lease_expires_at is not None and row.lease_expires_at > now:
+    # Whose clock is ahead must not end a lease before its worker thinks it ends.
+    if (row.lease_expires_at or now) + CLOCK_SKEW > now:
         return Plan(Claimed(row.occurrence_id, Answer.BUSY, state=row.state))
     ended = failing(place, row, wish.version, _DIED, now)
     if ended.row.state is State.DEAD:
@@ -172,6 +175,10 @@ def _taking_over(place: Workplace, wish: Wish, terms: Terms) -> Plan:
         return Plan(skipped, deed=ended.deed)
     if ended.row.state is State.CANCELED:
         return Plan(_skipped(ended.row, SkipReason.CANCELED), deed=ended.deed)
+    if terms.is_budgeted:
+        # The tenant's retries begin where they have their places.
+        waits = _waits(ended.row, WaitReason.TOO_EARLY)
+        return Plan(waits, deed=ended.deed, follows=ended.row)
     # It need not wait: here is a worker that takes it.
     taken = _leased(place, wish, terms, slot=row.slot)
     expects = (
@@ -196,25 +203,17 @@ def _entering(place: Workplace, wish: Wish, terms: Terms) -> Plan:
         entry = enter(place, row, policy, now)
         lane, checks = entry.lane, entry.checks
         if not entry.runs and lane is None:
-            skipped = replace(
-                row,
-                state=State.SKIPPED_OVERLAP,
-                reason=SkipReason.SKIPPED_OVERLAP,
-                finished_at=now,
-                expires_at=expires_at(now),
-            )
-            change = Change(skipped, Transition.SKIP, _seen(row))
-            return Plan(_skipped(skipped, SkipReason.SKIPPED_OVERLAP), change)
+            # Somebody asked for a replayed one: it keeps asking for its turn.
+            is_wanted = row.replayed_at is not None
+            overlap = WaitReason.OVERLAP
+            return _later(place, row, overlap, now) if is_wanted else _skip(row, now)
         if not entry.runs:
             return _queueing(place, row, lane, now)
     slot = None
     if terms.running is not None:
         slot = _free_slot(row, terms)
         if slot is None:
-            spread = _PLACE_SPREAD_SECONDS
-            seconds = jitter_seconds(f"{row.occurrence_id}#{row.waits}", spread)
-            at = now + timedelta(seconds=_PLACE_WAIT_SECONDS + seconds)
-            return _holding(place, row, at, WaitReason.CONCURRENCY, now)
+            return _later(place, row, WaitReason.CONCURRENCY, now)
     taken = _leased(place, wish, terms, slot=None if slot is None else slot.number)
     change = Change(taken, Transition.CLAIM, _seen(row))
     watch = watch_of(place, taken, now)
@@ -225,8 +224,13 @@ def _entering(place: Workplace, wish: Wish, terms: Terms) -> Plan:
 
 
 def _free_slot(row: Occurrence, terms: Terms) -> Slot | None:
-    """Return a place that is free; where the search begins, the id says."""
+    """Return a place that is free; where the search begins, the id says.
+
+    What a larger quota let run counts too: its places are beyond those of this one.
+    """
     limit = terms.running or 0
+    if len(terms.taken) >= limit:
+        return None
     first = jitter_seconds(row.occurrence_id, limit)
     numbers = [(first + step) % limit for step in range(limit)]
     number = next((each for each in numbers if each not in terms.taken), None)
@@ -246,13 +250,24 @@ def _leased(
         state=State.RUNNING,
         sends=_sends(row),
         attempt=row.attempt + 1,
-        lease_token=wish.order.lease_token or place.ids.token(),
+        lease_token=_token(place, wish),
         lease_expires_at=now + terms.lease,
         worker=terms.worker,
         started_at=now,
         begun_at=row.begun_at or now,
         slot=slot,
     )
+
+
+def _token(place: Workplace, wish: Wish) -> str:
+    """Return the token of a new attempt.
+
+    That of the attempt before does not serve again: what is said late of that one must
+    not end this one.
+    """
+    wanted = wish.order.lease_token
+    is_new = wanted is not None and wanted != wish.row.lease_token
+    return wanted if wanted is not None and is_new else place.ids.token()
 
 
 def _queueing(
@@ -266,6 +281,29 @@ def _queueing(
         lane=lane,
     )
     return Plan(_waits(waiting, WaitReason.OVERLAP), deed=deed)
+
+
+def _skip(row: Occurrence, now: datetime) -> Plan:
+    """Let an occurrence be skipped since another one runs."""
+    skipped = replace(
+        row,
+        state=State.SKIPPED_OVERLAP,
+        reason=SkipReason.SKIPPED_OVERLAP,
+        finished_at=now,
+        expires_at=expires_at(now),
+    )
+    change = Change(skipped, Transition.SKIP, _seen(row))
+    return Plan(_skipped(skipped, SkipReason.SKIPPED_OVERLAP), change)
+
+
+def _later(
+    place: Workplace, row: Occurrence, reason: WaitReason, now: datetime
+) -> Plan:
+    """Send an occurrence again in a while, others at other instants."""
+    spread = _PLACE_SPREAD_SECONDS
+    seconds = jitter_seconds(f"{row.occurrence_id}#{row.waits}", spread)
+    at = now + timedelta(seconds=_PLACE_WAIT_SECONDS + seconds)
+    return _holding(place, row, at, reason, now)
 
 
 def _holding(
@@ -287,10 +325,15 @@ def _holding(
 def _shifted(
     row: Occurrence, state: State, available_at: datetime, now: datetime
 ) -> Occurrence:
-    """Return a row that waits; such a wait does not count for its deadline."""
+    """Return a row that waits; such a wait does not count for its deadline.
+
+    Nor does what its consumer took to come, or many short waits would add up. What it
+    had to wait anyway counts: that is its retry's, whoever came too early.
+    """
     begun_at = row.begun_at
     if begun_at is not None:
-        begun_at += max(available_at - now, timedelta(0))
+        since = row.available_at or now
+        begun_at += max(available_at - since, timedelta(0))
     return replace(
         row,
         state=state,

@@ -10,7 +10,8 @@ from hourbell.domain.definition import Version, VersionRef
 from hourbell.domain.errors import Transient
 from hourbell.domain.occurrence import Occurrence, State
 from hourbell.domain.overlap import Overlap
-from hourbell.domain.states import CLAIMABLE
+from hourbell.domain.retry import ErrorClass
+from hourbell.domain.states import CLAIMABLE, WAITING
 from hourbell.usecases.attempts import (
     Ended,
     failing,
@@ -23,13 +24,14 @@ from hourbell.usecases.lanes import policy_of
 from hourbell.usecases.ports import Write
 from hourbell.usecases.version_reads import read_versions
 from hourbell.usecases.work_values import Failed, Finished, Held, Outcome
-from hourbell.usecases.workplace import MAX_ROUNDS, Workplace
+from hourbell.usecases.workplace import MAX_ROUNDS, Look, Workplace
 
 _End: TypeAlias = Callable[[Occurrence, Version, datetime], Ended]
 
 _COMPLETED = frozenset({State.SUCCEEDED})
-# What was let go already is SCHEDULED or ENQUEUED again.
-_FAILED = frozenset({State.DEAD, State.CANCELED, State.RETRY_WAIT}) | CLAIMABLE
+# What was let go is SCHEDULED or ENQUEUED again, and may wait for something else.
+_COMES_AGAIN = CLAIMABLE | WAITING
+_FAILED = frozenset({State.DEAD, State.CANCELED}) | _COMES_AGAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,8 @@ def complete_work(
         InvalidInput: `invalid_occurrence_id`.
         Transient: nothing could be read; nothing is written.
     """
-    rows = place.find(tenant_id, [each.occurrence_id for each in held])
+    looked = place.look(tenant_id, [each.occurrence_id for each in held])
+    rows = looked.rows
     running = [
         row
         for each in held
@@ -71,12 +74,7 @@ def complete_work(
 
     return [
         done.get(each.occurrence_id)
-        or _finish(
-            place,
-            tenant_id,
-            _Said(each, end, _COMPLETED),
-            rows.get(each.occurrence_id),
-        )
+        or _finish(place, tenant_id, _Said(each, end, _COMPLETED), looked)
         for each in held
     ]
 
@@ -92,15 +90,14 @@ def fail_work(
         InvalidInput: `invalid_occurrence_id`.
         Transient: nothing could be read; nothing is written.
     """
-    rows = place.find(tenant_id, [each.occurrence_id for each in failed])
+    looked = place.look(tenant_id, [each.occurrence_id for each in failed])
 
     def finished(said: Failed) -> Finished:
         def end(row: Occurrence, version: Version, now: datetime) -> Ended:
             return failing(place, row, version, said.failure, now)
 
         held = Held(said.occurrence_id, said.lease_token)
-        row = rows.get(said.occurrence_id)
-        return _finish(place, tenant_id, _Said(held, end, _FAILED), row)
+        return _finish(place, tenant_id, _Said(held, end, _FAILED), looked)
 
     return [finished(each) for each in failed]
 
@@ -133,15 +130,13 @@ def _packed(place: Workplace, rows: Collection[Occurrence]) -> dict[str, Finishe
     return {row.occurrence_id: _told(ended.row, ended.row.state) for row, ended in done}
 
 
-def _finish(
-    place: Workplace, tenant_id: str, said: _Said, row: Occurrence | None
-) -> Finished:
+def _finish(place: Workplace, tenant_id: str, said: _Said, looked: Look) -> Finished:
     """End one attempt; who lost a race looks again."""
     name = said.held.occurrence_id
     try:
         for number in range(MAX_ROUNDS):
-            if number:
-                row = place.find(tenant_id, [name]).get(name)
+            again = number > 0
+            row = (place.look(tenant_id, [name]) if again else looked).row(name)
             if row is None:
                 return Finished(name, Outcome.NOT_FOUND)
             if row.lease_token != said.held.lease_token:
@@ -159,10 +154,17 @@ def _finish(
 
 
 def _said_before(row: Occurrence, after: frozenset[State]) -> Finished:
-    if row.state not in after:
+    """Answer who says again how the last attempt ended, or says it too late."""
+    failure = row.failure if row.state in _FAILED else None
+    expired = failure is not None and failure.error_class is ErrorClass.LEASE_EXPIRED
+    if row.state not in after or expired:
         return Finished(row.occurrence_id, Outcome.LEASE_LOST)
-    state = State.RETRY_WAIT if row.state in CLAIMABLE else row.state
-    return _told(row, state)
+    if row.state not in _COMES_AGAIN:
+        return _told(row, row.state)
+    if row.attempts:
+        return _told(row, State.RETRY_WAIT)
+    # It was the last one, before a replay.
+    return Finished(row.occurrence_id, Outcome.OK, State.DEAD)
 
 
 def _done(place: Workplace, row: Occurrence, ended: Ended, now: datetime) -> Finished:

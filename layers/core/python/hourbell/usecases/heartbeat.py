@@ -12,7 +12,7 @@ from hourbell.usecases.attempts import is_asked_to_stop
 from hourbell.usecases.ports import Change, Write
 from hourbell.usecases.version_reads import read_versions
 from hourbell.usecases.work_values import Beat, Held, Outcome
-from hourbell.usecases.workplace import MAX_ROUNDS, Workplace
+from hourbell.usecases.workplace import MAX_ROUNDS, Look, Workplace
 
 
 def heartbeat(
@@ -58,9 +58,10 @@ def _extend(
     Raises:
         Transient: nothing could be read; nothing is extended.
     """
-    rows = place.find(tenant_id, [each.occurrence_id for each in held])
+    found = place.look(tenant_id, [each.occurrence_id for each in held])
+    rows = found.rows
     expiry = place.clock.now() + lease
-    objections = {each.occurrence_id: _objection(each, rows) for each in held}
+    objections = {each.occurrence_id: _objection(each, found) for each in held}
     good = [rows[name] for name, it in objections.items() if it is Outcome.OK]
     answers = {
         name: Beat(name, it) for name, it in objections.items() if it is not Outcome.OK
@@ -88,8 +89,10 @@ def _extend(
     return answers
 
 
-def _objection(held: Held, rows: dict[str, Occurrence]) -> Outcome:
-    row = rows.get(held.occurrence_id)
+def _objection(held: Held, found: Look) -> Outcome:
+    if held.occurrence_id in found.unclear:
+        return Outcome.UNAVAILABLE
+    row = found.rows.get(held.occurrence_id)
     if row is None:
         return Outcome.NOT_FOUND
     is_worker = row.state is State.RUNNING and row.lease_token == held.lease_token

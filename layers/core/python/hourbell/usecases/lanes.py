@@ -86,7 +86,7 @@ def leave(place: Workplace, row: Occurrence, now: datetime) -> Exit:
     lane = place.ledger.lane(row.schedule_id)
     if lane.holder != row.occurrence_id:
         return Exit()
-    waiting = None if lane.waiting is None else _row(place, row, lane.waiting)
+    waiting = _next(place, row, lane)
     if waiting is None or not _is_alive(waiting, now):
         return Exit(replace(lane.held_by(None), waiting=None))
     passed = lane.held_by(lane.waiting)
@@ -100,6 +100,18 @@ def leave(place: Workplace, row: Occurrence, now: datetime) -> Exit:
         (Change(woken, Transition.WAKE, same_wait(woken)),),
         (release_of(woken, shard, now),),
     )
+
+
+def _next(place: Workplace, row: Occurrence, lane: OverlapLane) -> Occurrence | None:
+    """Return the one that waits.
+
+    None too if it cannot be read: that must not keep this one from its end, and what
+    waits looks by itself.
+    """
+    name = lane.waiting
+    if name is None:
+        return None
+    return place.look(row.tenant_id, [name]).rows.get(name)
 
 
 def _row(

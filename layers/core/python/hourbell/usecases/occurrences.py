@@ -21,7 +21,7 @@ from hourbell.domain.occurrence import (
 from hourbell.domain.overlap import Overlap
 from hourbell.domain.routing import queue_key
 from hourbell.domain.work import DeadLetter
-from hourbell.usecases.attempts import let_go, version_of
+from hourbell.usecases.attempts import last_attempt, let_go, version_of
 from hourbell.usecases.following import post_follows
 from hourbell.usecases.judging import Bench, judge
 from hourbell.usecases.lanes import leave, policy_of
@@ -115,6 +115,7 @@ def replayed(
     deed = Deed(
         (Change(again, Transition.REPLAY, same_wait(row)),),
         dispatches=(release_of(again, shard, now),),
+        attempts=last_attempt(place, row),
         forgets=(DeadLetter.of(row),),
     )
     if place.ledger.do(deed) is not Write.APPLIED:

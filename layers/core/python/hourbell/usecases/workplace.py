@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from hourbell.domain.errors import Transient
 from hourbell.domain.occurrence import (
     Occurrence,
     RowKey,
@@ -18,6 +19,30 @@ from hourbell.usecases.work_ports import Ledger
 
 # How often what others changed meanwhile is looked at anew.
 MAX_ROUNDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was found of some occurrences.
+
+    Attributes:
+        rows: those that are there and the tenant's, by id.
+        unclear: those of which something lies there that this release cannot read. They
+            are nobody's to act on, and must not be taken for gone.
+    """
+
+    rows: dict[str, Occurrence]
+    unclear: frozenset[str]
+
+    def row(self, occurrence_id: str) -> Occurrence | None:
+        """Return an occurrence; None when it is not there.
+
+        Raises:
+            Transient: it cannot be read.
+        """
+        if occurrence_id in self.unclear:
+            raise Transient(f"{occurrence_id} cannot be read")
+        return self.rows.get(occurrence_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +87,8 @@ class Workplace:
         shard = self.shard_map.shard_of(schedule_id, instant)
         return row_key(schedule_id, version, instant, shard, run)
 
-    def find(
-        self, tenant_id: str, occurrence_ids: Iterable[str]
-    ) -> dict[str, Occurrence]:
-        """Return those of the occurrences that are there and the tenant's.
+    def look(self, tenant_id: str, occurrence_ids: Iterable[str]) -> "Look":
+        """Look for occurrences; tell apart what is not there from what is not clear.
 
         Raises:
             InvalidInput: `invalid_occurrence_id`.
@@ -73,8 +96,39 @@ class Workplace:
         """
         keys = {each: self.key_of(each) for each in occurrence_ids}
         rows = self.timeline.read(keys.values()) if keys else {}
-        return {
+        found = {
             each: row
             for each, key in keys.items()
             if (row := rows.get(key)) is not None and row.tenant_id == tenant_id
         }
+        # Whether another tenant has it must not show, not even in the time it takes.
+        missed = {each: key for each, key in keys.items() if each not in found}
+        unreadable = self._unreadable(missed.values())
+        unclear = {each for each, key in missed.items() if key in unreadable}
+        return Look(found, frozenset(unclear))
+
+    def _unreadable(self, keys: Iterable[RowKey]) -> set[RowKey]:
+        """Return those of the keys under which, or whose twins, lies what is damaged.
+
+        Or what another release wrote.
+        """
+        places = {key: key for key in keys}
+        twins = {key: self.shard_map.twin(key) for key in places}
+        places |= {twin: key for key, twin in twins.items() if twin is not None}
+        if not places:
+            return set()
+        return {places[each] for each in self.timeline.look_up(places).unreadable}
+
+    def find(
+        self, tenant_id: str, occurrence_ids: Iterable[str]
+    ) -> dict[str, Occurrence]:
+        """Return those of the occurrences that are there and the tenant's.
+
+        Raises:
+            InvalidInput: `invalid_occurrence_id`.
+            Transient: the store did not answer, or one cannot be read by this release.
+        """
+        found = self.look(tenant_id, occurrence_ids)
+        if found.unclear:
+            raise Transient(f"{', '.join(sorted(found.unclear))} cannot be read")
+        return found.rows

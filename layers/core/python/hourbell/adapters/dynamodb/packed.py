@@ -201,9 +201,9 @@ def transition(table: str, change: Change) -> Statement:
     """Return the statement that makes a transition if the row allows it."""
     fields, row = fields_of(OccurrenceItem), change.row
     writes = TRANSITIONS[change.transition].writes
-    written = [fields[name].typed(stored(getattr(row, name))) for name in writes]
+    written = [fields[name].typed(stored(name, getattr(row, name))) for name in writes]
     # A value is in the parameters, that there is none in the text.
-    expected = [(name, stored(value)) for name, value in change.expects]
+    expected = [(name, stored(name, value)) for name, value in change.expects]
     forms = tuple((name, value is not None) for name, value in expected)
     compared = [
         fields[name].typed(value) for name, value in expected if value is not None

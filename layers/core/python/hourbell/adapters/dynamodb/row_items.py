@@ -56,8 +56,8 @@ _OCCURRENCE_PLAIN = (
     "told_at",
 )
 
-# Absent for 0.
-_OCCURRENCE_COUNTS = ("sends", "attempt", "attempts_before", "waits")
+COUNTS = frozenset({"sends", "attempt", "attempts_before", "waits"})
+"""Fields of an occurrence that are absent for 0."""
 
 
 def encode_occurrence(row: Occurrence) -> Item:
@@ -71,7 +71,7 @@ def encode_occurrence(row: Occurrence) -> Item:
             "row_key": key.sort,
             "schema": layout.SCHEMA,
             **values,
-            **{name: getattr(row, name) or None for name in _OCCURRENCE_COUNTS},
+            **{name: getattr(row, name) or None for name in sorted(COUNTS)},
             "misfire": row.misfire or None,
         },
     )
