@@ -154,7 +154,19 @@ class Misfires:
         for time, verdict in found.items():
             self.decided.add(self._name(number, time))
             needs_row = time in overdue[:2] or verdict.place is not None
-            self._judge_verdict(gap, time, verdict, needs_row=needs_row)
+            right = self._as_put(gap, time, verdict)
+            self._judge_verdict(gap, time, right, needs_row=needs_row)
+
+    def _as_put(self, gap: Any, time: datetime, verdict: Verdict) -> Verdict:
+        """Return what must become of a time of a gap, by when its row was put.
+
+        Where the gap was worked off weeks later, it may have run before.
+        """
+        row = self.rows.get(self._name(gap.version, time))
+        if row is None or time <= gap.scheduled_for:
+            return verdict
+        is_late = is_forgotten(time, row.planned_at)
+        return Verdict(None, "MISFIRE_TOO_LATE") if is_late else verdict
 
     def _judge_verdict(
         self, gap: Any, time: datetime, verdict: Verdict, *, needs_row: bool

@@ -328,6 +328,8 @@ class WatchedStore(MemoryStore):
         """Whether something open there is not spoken for by a dispatch row."""
         for sort in sorts:
             row = self.row(RowKey(bucket, shard, sort))
+            if row is not None and self._is_followed(row.key):
+                continue
             if row is None or row.state == "PLANNED" or row.key not in self.released:
                 return True
         return False

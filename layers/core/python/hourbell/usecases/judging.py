@@ -247,8 +247,6 @@ def _gap_case(
             place + itself + number - 1,
         )
         for number, instant in enumerate(times, start=1)
-        # Decided so long ago, it may have run, expired and been deleted.
-        if instant >= bench.now - REMEMBERED
     )
     ends = following is None
     return Case(row, version, verdict, cursor, runs, decision, place, ends)
@@ -286,7 +284,13 @@ def _planned(
 def _running(
     bench: Bench, row: Occurrence, version: Version, decision: Decision, place: int
 ) -> Occurrence:
-    """Return the row of a time within a gap that runs."""
+    """Return the row of a time within a gap that runs.
+
+    Where that was decided so long ago that it may have run, expired and been deleted,
+    it is missed.
+    """
+    if row.scheduled_for < bench.now - REMEMBERED:
+        return _missed(row, MissReason.TOO_LATE, bench.now)
     return leaving(bench, Case(row, version, decision=decision, place=place))
 
 

@@ -251,7 +251,11 @@ def _pace_gaps(
     there = plane.timeline.read(runs) if runs else {}
     own = [(_change(plane, case, routes, now), case) for case in gaps]
     going = [(move.row, case) for move, case in own if move.transition in RUNNING]
-    lacking = [each for key, each in runs.items() if key not in there]
+    lacking = [
+        each
+        for key, each in runs.items()
+        if key not in there and each[0].state is not State.MISSED
+    ]
     paced = pace_cases(plane.rates, routes, [*going, *lacking], now)
     return paced, {
         key: None if key in there else paced.rows.get(key, run)
