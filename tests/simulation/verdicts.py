@@ -1,6 +1,7 @@
 """What must follow of an attempt that failed, by docs/policies.md alone."""
 
 import hashlib
+from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -29,6 +30,9 @@ def certain_end(tries: Tries, kind: str, count: int) -> str | None:
     return "ATTEMPTS_USED_UP" if count >= tries.most else None
 
 
+BUDGET = "no more retries in a minute than the quota lets"
+
+
 class Verdicts:
     """Judges ends of attempts.
 
@@ -39,6 +43,7 @@ class Verdicts:
     def __init__(self, book: Any) -> None:
         self._book = book
         self._world = book.world
+        self._retries: Counter[tuple[str, datetime]] = Counter()
 
     def judge(self, old: Any, new: Any, failure: Any, since: datetime) -> None:
         """Judge what a failed attempt led to.
@@ -93,6 +98,22 @@ class Verdicts:
         if late or at < since - SKEW + wait:
             text += f" again at {at}, failed at {since}, waits {wait}"
             self._violate("a retry waits as the policy says", text)
+        self._judge_budget(new)
+
+    def judge_takeover(self, new: Any) -> None:
+        """Judge a retry that begins at once, with a worker that takes it over."""
+        if self._budget(new) is not None:
+            text = f"{new.occurrence_id} is taken over without a place"
+            self._violate(BUDGET, text)
+
+    def _judge_budget(self, new: Any) -> None:
+        """Judge how many retries of a tenant may begin in the same minute."""
+        budget, minute = self._budget(new), new.available_at.replace(second=0)
+        self._retries[new.tenant_id, minute] += 1
+        count = self._retries[new.tenant_id, minute]
+        if budget is not None and count > budget:
+            text = f"{new.occurrence_id} at {new.available_at}, as the {count}th"
+            self._violate(BUDGET, text)
 
     def _judge_deadline(self, row: Any, wait: timedelta) -> None:
         """Judge a death by deadline: waits that are nobody's failure do not count."""

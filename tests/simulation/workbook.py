@@ -200,6 +200,8 @@ class Workbook:
         if now < (old.available_at or now) - SKEW - SKEW:
             text = f"{name}: begins at {now}, available at {old.available_at}"
             self.violate("nothing begins before its time", text)
+        if old.state == "RUNNING":
+            self._verdicts.judge_takeover(new)
         at = self.canceled.get(name)
         if at is not None and (old.replayed_at is None or old.replayed_at < at):
             self.violate("what is canceled never runs", f"{name}, {at}")
