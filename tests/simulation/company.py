@@ -45,8 +45,14 @@ class Company:
 
     def _judge_attempts(self, row: Any, name: str, state: str) -> None:
         """Every attempt that another one follows, or may, has its item."""
-        items = self._world.store.attempts.get(row.key.partition, {}).values()
-        kept = {each.number: each.lease_token for each in items if each.key == row.key}
+        # While the shard count changes they may lie in another shard than their row.
+        place = row.key.bucket, row.key.sort
+        kept = {
+            each.number: each.lease_token
+            for items in self._world.store.attempts.values()
+            for each in items.values()
+            if (each.key.bucket, each.key.sort) == place
+        }
         granted = self._book.granted[name].items()
         wanted = {n: token for token, n in granted if n < row.attempt}
         last = {n: token for token, n in granted if n == row.attempt}

@@ -171,7 +171,7 @@ def last_attempt(place: Workplace, row: Occurrence) -> tuple[Attempt, ...]:
     """
     if not row.attempt or row.failure is None or row.finished_at is None:
         return ()
-    if any(each.number == row.attempt for each in place.ledger.attempts(row.key)):
+    if any(each.number == row.attempt for each in place.attempts(row)):
         return ()
     return (attempt_of(row, row.failure, row.finished_at),)
 

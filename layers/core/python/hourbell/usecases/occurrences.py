@@ -47,7 +47,7 @@ def tell(place: Workplace, tenant_id: str, occurrence_id: str) -> Told:
         Transient: the store did not answer.
     """
     row = _found(place, tenant_id, occurrence_id)
-    earlier = place.ledger.attempts(row.key) if row.attempt else ()
+    earlier = place.attempts(row) if row.attempt else ()
     return Told(row, earlier)
 
 

@@ -11,6 +11,7 @@ from hourbell.domain.occurrence import (
     row_key,
 )
 from hourbell.domain.shards import ShardMap
+from hourbell.domain.work import Attempt
 from hourbell.usecases.materialize import Plane
 from hourbell.usecases.ports import Clock, Directory, Ids, Schedules, Timeline
 from hourbell.usecases.rate_port import Rates
@@ -118,6 +119,22 @@ class Workplace:
         if not places:
             return set()
         return {places[each] for each in self.timeline.look_up(places).unreadable}
+
+    def attempts(self, row: Occurrence) -> tuple[Attempt, ...]:
+        """Return the items of a row's attempts, the oldest first.
+
+        While the shard count changes they may lie in another shard than their row, and
+        be moved between two reads; hence the third one.
+
+        Raises:
+            Transient: the store did not answer.
+        """
+        twin = self.shard_map.twin(row.key)
+        places = [row.key] if twin is None else [row.key, twin, row.key]
+        found = {
+            each.number: each for key in places for each in self.ledger.attempts(key)
+        }
+        return tuple(found[number] for number in sorted(found))
 
     def find(
         self, tenant_id: str, occurrence_ids: Iterable[str]
