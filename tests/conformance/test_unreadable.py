@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 from hourbell.adapters.dynamodb import Database
+from hourbell.adapters.dynamodb.control_items import encode_handler, encode_tenant
 from hourbell.adapters.dynamodb.layout import SCHEMA
 from hourbell.adapters.dynamodb.row_items import encode_dispatch, encode_occurrence
-from hourbell.domain.definition import VersionRef
+from hourbell.domain.definition import Handler, Tenant, Tier, VersionRef
 from hourbell.domain.errors import Permanent
+from hourbell.usecases.directory_reads import read_handlers, read_tenants
 from hourbell.usecases.version_reads import read_versions
 
 from tests.conformance import samples
@@ -105,3 +107,25 @@ def test_looking_rows_up_tells_what_is_damaged_from_what_is_gone(
     page = world.timeline.look_up([row.key, damaged.key, gone.key, dispatch.key])
     assert (page.rows, page.dispatches) == ((row,), (dispatch,))
     assert page.unreadable == (damaged.key,)
+
+
+def test_a_damaged_tenant_or_handler_is_told_from_those_that_can_be_read(
+    moto_database: Database,
+) -> None:
+    world = dynamo_world(moto_database)
+    for tenant_id in ("acme", "zeta"):
+        world.directory.register_tenant(Tenant(tenant_id, Tier.BASIC), [])
+        world.directory.register_handler(Handler(tenant_id, "ring"))
+    control = moto_database.tables.control
+    tenant = encode_tenant(Tenant("zeta", Tier.BASIC)) | {"tier": {"S": "GOLD"}}
+    put(moto_database, control, tenant)
+    put(
+        moto_database,
+        control,
+        without(encode_handler(Handler("zeta", "ring")), "routing"),
+    )
+    refs = [("acme", "ring"), ("zeta", "ring"), ("zeta", "none")]
+    tenants, lost = read_tenants(world.directory, ["acme", "zeta", "none"])
+    assert (list(tenants), lost) == (["acme"], frozenset({"zeta"}))
+    handlers, no_handlers = read_handlers(world.directory, refs)
+    assert (list(handlers), no_handlers) == ([refs[0]], frozenset({refs[1]}))
