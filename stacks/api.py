@@ -226,6 +226,8 @@ class ApiStack(Stack):
             memory_mb=1024,
             access=WORKERS_ACCESS,
             environment={"HOURBELL_PLATFORM_PRINCIPALS": operators},
+            # Their URL has no other limit, and the account's room is everybody's.
+            concurrency=settings.workers_concurrency or None,
         )
         allow_external(self.function, settings)
         allow_send(self.function, [queues.jobs])

@@ -314,3 +314,18 @@ def test_the_log_of_the_apis_errors_ends_like_all_others(assembly: Assembly) -> 
     assert found == f"API-Gateway-Execution-Logs_{api}.Ref/prod"
     # Else API Gateway would be first, and the deployment would fail.
     assert named.logical_id in stage.raw["DependsOn"]
+
+
+def test_workers_can_be_kept_from_taking_the_room_of_all_others(
+    assembly: Assembly, large_assembly: Assembly
+) -> None:
+    name = "ReservedConcurrentExecutions"
+    assert not [
+        each for each in assembly.functions().values() if name in each.properties
+    ]
+    bounded = {
+        function: each.properties[name]
+        for function, each in large_assembly.functions().items()
+        if name in each.properties
+    }
+    assert bounded == {"workers": 200}
