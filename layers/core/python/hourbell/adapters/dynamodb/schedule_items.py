@@ -133,8 +133,13 @@ def decode_slot_of(item: Mapping[str, Any]) -> int | None:
     return cast("int | None", decode(DefinitionItem, item).get("slot"))
 
 
+@reads("definition")
 def decode_entry(item: Mapping[str, Any]) -> ListEntry:
-    """Read what the list index has of a definition."""
+    """Read what the list index has of a definition.
+
+    Raises:
+        Permanent: it is none that this code reads.
+    """
     fields = fields_of(DefinitionItem)
     values = {
         name: fields[name].read(item[fields[name].wire][fields[name].type])
