@@ -20,7 +20,7 @@ from stacks.functions import (
 )
 from stacks.logs import log_group
 from stacks.queues import QueuesStack
-from stacks.settings import Settings
+from stacks.settings import Platform, Settings
 
 STAGE = "prod"
 # API Gateway gives up after 29 seconds; a writer must end well before the watermark.
@@ -226,11 +226,14 @@ class ApiStack(Stack):
             memory_mb=1024,
             access=WORKERS_ACCESS,
             environment={"HOURBELL_PLATFORM_PRINCIPALS": operators},
+            # Their URL has no other limit, and the account's room is everybody's.
+            concurrency=settings.workers_concurrency or None,
         )
         allow_external(self.function, settings)
         allow_send(self.function, [queues.jobs])
         allow_indexes(self.function, data)
         self.rest_api = self._make_api()
+        self._end_execution_logs()
         self._validator = self.rest_api.add_request_validator(
             "Validator", validate_request_body=True, validate_request_parameters=True
         )
@@ -272,6 +275,17 @@ class ApiStack(Stack):
                 tracing_enabled=settings.tracing,
             ),
         )
+
+    def _end_execution_logs(self) -> None:
+        """Make the log group of the API's errors before API Gateway does.
+
+        It would keep them for ever. The local engine writes no such log.
+        """
+        if self._settings.platform is not Platform.LAMBDA:
+            return
+        name = f"API-Gateway-Execution-Logs_{self.rest_api.rest_api_id}/{STAGE}"
+        group = log_group(self, "ExecutionLogs", self._settings, name)
+        self.rest_api.deployment_stage.node.add_dependency(group)
 
     def _resource_policy(self) -> iam.PolicyDocument | None:
         """Let other accounts' callers in, without a role of ours to assume.

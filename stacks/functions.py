@@ -96,6 +96,7 @@ class Functions(Construct):
         memory_mb: int,
         access: Access,
         environment: Mapping[str, str],
+        concurrency: int | None = None,
     ) -> lambda_.Function:
         """Make the function of functions/<name>.
 
@@ -105,6 +106,8 @@ class Functions(Construct):
             memory_mb: in MiB; the share of a processor grows with it.
             access: what it may do to which table.
             environment: what it needs to know besides tables, shards and horizon.
+            concurrency: how many calls it gets at once, which are kept for it; None
+                for what the account has room for.
         """
         scope = Stack.of(self)
         construct_id = name.capitalize()
@@ -133,6 +136,7 @@ class Functions(Construct):
             role=role,
             timeout=timeout,
             memory_size=memory_mb,
+            reserved_concurrent_executions=concurrency,
             log_group=logs,
             logging_format=lambda_.LoggingFormat.JSON,
             tracing=self._tracing(),

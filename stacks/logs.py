@@ -19,8 +19,16 @@ RETENTIONS = {
 }
 
 
-def log_group(scope: Construct, construct_id: str, settings: Settings) -> logs.LogGroup:
+def log_group(
+    scope: Construct, construct_id: str, settings: Settings, name: str | None = None
+) -> logs.LogGroup:
     """Make a log group that keeps its lines for `log_retention_days`.
+
+    Args:
+        scope: where it belongs.
+        construct_id: of the group.
+        settings: of the deployment.
+        name: of a group that a service writes to without being told where.
 
     Raises:
         SettingError: CloudWatch does not offer that many days.
@@ -33,6 +41,7 @@ def log_group(scope: Construct, construct_id: str, settings: Settings) -> logs.L
     return logs.LogGroup(
         scope,
         construct_id,
+        log_group_name=name,
         retention=RETENTIONS[days],
         removal_policy=settings.removal_policy,
     )

@@ -89,16 +89,9 @@ class ObservabilityStack(Stack):
                 minutes=AGE_MINUTES,
                 says=says,
             )
-        invoked = cloudwatch.Metric(
-            namespace="AWS/Lambda",
-            metric_name="Invocations",
-            dimensions_map={"FunctionName": self._settings.name("materializer")},
-            statistic=cloudwatch.Stats.SUM,
-            period=MINUTE,
-        )
         self._alarm(
             "no-passes",
-            invoked,
+            self._lambda("Invocations", "materializer", MINUTE),
             below=1,
             minutes=AGE_MINUTES,
             says="No pass begins: nothing is materialized.",
@@ -112,6 +105,14 @@ class ObservabilityStack(Stack):
             above=0,
             minutes=3,
             says="Messages that delivery queues gave up are not taken in.",
+        )
+        # Its DLQs end nowhere, and a call that crashed has measured nothing.
+        self._alarm(
+            "redrive-broken",
+            self._lambda("Errors", "redrive", Duration.minutes(5)),
+            above=0,
+            minutes=3,
+            says="The function that takes in what delivery queues gave up crashes.",
         )
 
     def _watch_ends(self) -> None:
@@ -136,6 +137,16 @@ class ObservabilityStack(Stack):
             metric_name=name,
             dimensions_map={"service": self._settings.name(function)},
             statistic=cloudwatch.Stats.MAXIMUM,
+            period=period,
+        )
+
+    def _lambda(self, name: str, function: str, period: Duration) -> cloudwatch.Metric:
+        """Return what Lambda counts of a function's calls."""
+        return cloudwatch.Metric(
+            namespace="AWS/Lambda",
+            metric_name=name,
+            dimensions_map={"FunctionName": self._settings.name(function)},
+            statistic=cloudwatch.Stats.SUM,
             period=period,
         )
 

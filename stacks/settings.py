@@ -71,6 +71,8 @@ class Settings:
         parallelization_factor: concurrent relays per stream shard, 1 to 10.
         relay_window_seconds: how long the relay may wait to fill a batch, 0 to 300.
         sweep_concurrency: how many relays the sweep may occupy, at least 2.
+        workers_concurrency: how many calls of workers are answered at once; 0: as many
+            as the account has room for.
         allowed_accounts: other accounts that may call the API, separated by commas.
         platform_principals: ARNs of the roles and users that administer tenants,
             separated by commas.
@@ -102,6 +104,7 @@ class Settings:
     parallelization_factor: int = 4
     relay_window_seconds: int = 0
     sweep_concurrency: int = 10
+    workers_concurrency: int = 0
     allowed_accounts: str = ""
     platform_principals: str = ""
     dedicated_tenants: str = ""
@@ -145,6 +148,7 @@ class Settings:
             "parallelization_factor": (1, 10),
             "relay_window_seconds": (0, 300),
             "sweep_concurrency": (2, 1_000),
+            "workers_concurrency": (0, 100_000),
         }
         for name, (least, most) in ranges.items():
             value = getattr(self, name)

@@ -210,6 +210,26 @@ def test_free_places_of_a_former_quota_are_void(
     assert create(schedules, next(first), quota=30) is CREATED
 
 
+def test_a_grant_that_is_read_of_its_slot_alone_makes_no_count_below_zero(
+    moto_database: Database,
+) -> None:
+    schedules, control = escrowed(moto_database), moto_database.tables.control
+    assert create(schedules, 0, ABOVE + 1) is CREATED
+    # As if the slot had been read after it, and the counter before.
+    moto_database.client.update_item(
+        TableName=control,
+        Key=slot_item_key("acme", 0),
+        UpdateExpression="SET granted = :many, used = :none, #schema = :one",
+        ExpressionAttributeNames={"#schema": "schema"},
+        ExpressionAttributeValues={
+            ":many": {"N": "40"},
+            ":none": {"N": "0"},
+            ":one": {"N": "1"},
+        },
+    )
+    assert schedules.count("acme") == 0
+
+
 def test_what_is_granted_during_a_change_of_the_quota_is_void_too(
     moto_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 from hourbell.adapters.dynamodb import Database
+from hourbell.adapters.dynamodb.control_items import encode_handler, encode_tenant
 from hourbell.adapters.dynamodb.layout import SCHEMA
 from hourbell.adapters.dynamodb.row_items import encode_dispatch, encode_occurrence
-from hourbell.domain.definition import VersionRef
+from hourbell.adapters.dynamodb.schedule_items import encode_schedule
+from hourbell.domain.definition import Handler, Tenant, Tier, VersionRef
 from hourbell.domain.errors import Permanent
+from hourbell.usecases.directory_reads import read_handlers, read_tenants
 from hourbell.usecases.version_reads import read_versions
 
 from tests.conformance import samples
@@ -105,3 +108,51 @@ def test_looking_rows_up_tells_what_is_damaged_from_what_is_gone(
     page = world.timeline.look_up([row.key, damaged.key, gone.key, dispatch.key])
     assert (page.rows, page.dispatches) == ((row,), (dispatch,))
     assert page.unreadable == (damaged.key,)
+
+
+def test_a_damaged_tenant_or_handler_is_told_from_those_that_can_be_read(
+    moto_database: Database,
+) -> None:
+    world = dynamo_world(moto_database)
+    for tenant_id in ("acme", "zeta"):
+        world.directory.register_tenant(Tenant(tenant_id, Tier.BASIC), [])
+        world.directory.register_handler(Handler(tenant_id, "ring"))
+    control = moto_database.tables.control
+    tenant = encode_tenant(Tenant("zeta", Tier.BASIC)) | {"tier": {"S": "GOLD"}}
+    put(moto_database, control, tenant)
+    put(
+        moto_database,
+        control,
+        without(encode_handler(Handler("zeta", "ring")), "routing"),
+    )
+    refs = [("acme", "ring"), ("zeta", "ring"), ("zeta", "none")]
+    tenants, lost = read_tenants(world.directory, ["acme", "zeta", "none"])
+    assert (list(tenants), lost) == (["acme"], frozenset({"zeta"}))
+    handlers, no_handlers = read_handlers(world.directory, refs)
+    assert (list(handlers), no_handlers) == ([refs[0]], frozenset({refs[1]}))
+
+
+def test_a_damaged_schedule_hides_no_other_in_a_listing(
+    moto_database: Database,
+) -> None:
+    world = dynamo_world(moto_database)
+    for label in range(3):
+        world.schedules.create(
+            samples.schedule(label),
+            samples.current(label),
+            samples.planned(label),
+            quota=9,
+        )
+    damaged = samples.schedule(1)
+    item = encode_schedule(damaged) | {"state": {"S": "DRAFT"}}
+    put(moto_database, moto_database.tables.schedules, item)
+    found, after = [], None
+    # Also where a page holds nothing else.
+    for _ in range(20):
+        page = world.schedules.listing(damaged.tenant_id, after=after, limit=1)
+        found += [each.schedule_id for each in page.entries]
+        after = page.after
+        if after is None:
+            break
+    others = {samples.schedule_id(0), samples.schedule_id(2)}
+    assert (len(found), set(found), after) == (2, others, None)

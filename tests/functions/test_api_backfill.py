@@ -83,8 +83,9 @@ def test_a_dry_run_stores_nothing(api: Api, bell: Any) -> None:
 
 def test_what_is_too_old_is_summed_up(api: Api, bell: Any) -> None:
     done = fill(api, bell, from_="1970-01-01T00:00:00Z", limit=1).body
-    assert done["skipped_before"] == "2026-02-22T12:00:00Z"
-    assert done["items"][0]["scheduled_for"] == "2026-02-22T12:00:00Z"
+    # 14 days and 23 hours before noon of March 9.
+    assert done["skipped_before"] == "2026-02-22T13:00:00Z"
+    assert done["items"][0]["scheduled_for"] == "2026-02-22T13:00:00Z"
 
 
 def test_the_reason_and_the_caller_are_kept(api: Api, bell: Any) -> None:

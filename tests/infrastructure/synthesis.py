@@ -44,6 +44,7 @@ VARIANTS: dict[str, tuple[dict[str, object], Plant | None]] = {
             "dedicated_tenants": "a-1, a1",
             "external_queue_arns": "arn:aws:sqs:*:222222222222:*",
             "alarm_emails": "ops@example.com, night@example.com",
+            "workers_concurrency": "200",
         },
         None,
     ),

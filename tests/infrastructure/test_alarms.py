@@ -22,11 +22,12 @@ EXPECTED = {
     "pending-age": ("Hourbell", "OldestPendingAge", "Maximum", OVER, 300, 5, 60),
     "no-passes": ("AWS/Lambda", "Invocations", "Sum", "LessThanThreshold", 1, 5, 60),
     "redrive-failing": ("Hourbell", "RedrivesFailed", "Maximum", OVER, 0, 3, 300),
+    "redrive-broken": ("AWS/Lambda", "Errors", "Sum", OVER, 0, 3, 300),
     **dict.fromkeys(ENDS, WAITING),
 }
 
 # Which function measures a metric of ours; the materializer by default.
-MEASURED_BY = {"redrive-failing": "redrive"}
+MEASURED_BY = {"redrive-failing": "redrive", "redrive-broken": "redrive"}
 
 
 def alarms(assembly: Assembly) -> dict[str, dict[str, Any]]:
@@ -65,7 +66,8 @@ def test_an_alarm_watches_what_the_deployment_has(assembly: Assembly) -> None:
                 assert alarm["Namespace"] == service["POWERTOOLS_METRICS_NAMESPACE"]
                 assert watched == {"service": service["POWERTOOLS_SERVICE_NAME"]}
             case "AWS/Lambda":
-                assert watched == {"FunctionName": "hourbell-materializer"}
+                called = assembly.function(MEASURED_BY.get(name, "materializer"))
+                assert watched == {"FunctionName": called.properties["FunctionName"]}
             case _:
                 assert watched == {"QueueName": f"hourbell-{name}"}
                 assert watched["QueueName"] in queues
@@ -93,6 +95,18 @@ def test_every_queue_in_which_failures_of_ours_end_has_an_alarm(
         if name.endswith(("-dlq", "-failures")) and not name.startswith(tiers)
     }
     assert ends <= set(alarms(assembly))
+
+
+def test_a_dlq_that_ends_nowhere_has_alarms_on_the_function_that_reads_it(
+    assembly: Assembly,
+) -> None:
+    # What it measures tells of messages that fail, but not of calls that crash.
+    watched = {
+        alarm["MetricName"]
+        for name, alarm in alarms(assembly).items()
+        if MEASURED_BY.get(name) == "redrive"
+    }
+    assert watched == {"RedrivesFailed", "Errors"}
 
 
 def test_silence_is_no_alarm_but_where_passes_should_be(assembly: Assembly) -> None:

@@ -301,3 +301,31 @@ def test_a_request_gives_up_well_before_its_function_is_ended(
     # What is left is for a last attempt, and what is then to be answered.
     left = assembly.function(name).properties["Timeout"] - bootstrap.REQUEST_SECONDS
     assert left >= 6
+
+
+def test_the_log_of_the_apis_errors_ends_like_all_others(assembly: Assembly) -> None:
+    stage = assembly.one("AWS::ApiGateway::Stage")
+    assert stage.properties["MethodSettings"][0]["LoggingLevel"] == "ERROR"
+    groups = assembly.of_type("AWS::Logs::LogGroup")
+    assert {each.properties.get("RetentionInDays") for each in groups} == {30}
+    api = assembly.one("AWS::ApiGateway::RestApi").logical_id
+    (named,) = [each for each in groups if "LogGroupName" in each.properties]
+    found = named.properties["LogGroupName"]
+    assert found == f"API-Gateway-Execution-Logs_{api}.Ref/prod"
+    # Else API Gateway would be first, and the deployment would fail.
+    assert named.logical_id in stage.raw["DependsOn"]
+
+
+def test_workers_can_be_kept_from_taking_the_room_of_all_others(
+    assembly: Assembly, large_assembly: Assembly
+) -> None:
+    name = "ReservedConcurrentExecutions"
+    assert not [
+        each for each in assembly.functions().values() if name in each.properties
+    ]
+    bounded = {
+        function: each.properties[name]
+        for function, each in large_assembly.functions().items()
+        if name in each.properties
+    }
+    assert bounded == {"workers": 200}

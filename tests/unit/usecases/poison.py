@@ -27,12 +27,16 @@ class Damaged:
     Attributes:
         versions_lost: refs of versions.
         rows_lost: keys of rows.
+        tenants_lost: ids of tenants.
+        handlers_lost: refs of handlers.
         calls: how often each method was called.
     """
 
     port: Any
     versions_lost: set[VersionRef] = field(default_factory=set)
     rows_lost: set[RowKey] = field(default_factory=set)
+    tenants_lost: set[str] = field(default_factory=set)
+    handlers_lost: set[tuple[str, str]] = field(default_factory=set)
     calls: Counter[str] = field(default_factory=Counter)
 
     def __getattr__(self, name: str) -> Any:
@@ -44,6 +48,18 @@ class Damaged:
         if self.versions_lost.intersection(wanted):
             raise Permanent(code="unreadable_item")
         return self.port.versions(wanted, consistent=consistent)
+
+    def tenants(self, tenant_ids: Iterable[str]) -> Any:
+        wanted = list(tenant_ids)
+        if self.tenants_lost.intersection(wanted):
+            raise Permanent(code="unreadable_item")
+        return self.port.tenants(wanted)
+
+    def named_handlers(self, refs: Iterable[tuple[str, str]]) -> Any:
+        wanted = list(refs)
+        if self.handlers_lost.intersection(wanted):
+            raise Permanent(code="unreadable_item")
+        return self.port.named_handlers(wanted)
 
     def page(self, bucket: str, shard: int, **options: Any) -> Page:
         self.calls["page"] += 1
@@ -70,6 +86,8 @@ class PoisonedWorld(World):
         damaged: Any = (Damaged(self.schedules), Damaged(self.timeline))
         self.damaged_schedules, self.damaged_timeline = damaged
         self.schedules, self.timeline = damaged
+        directory: Any = Damaged(self.directory)
+        self.damaged_directory = self.directory = directory
         self.answers: dict[str, Sent] = {}
         answering: Any = AnsweringQueues(self.queues, self.answers)
         self.relay_queues = answering
@@ -134,6 +152,20 @@ def _handler_back(world: PoisonedWorld, row: Occurrence) -> None:
     world.store.handlers[row.tenant_id, "ring"] = replace(ours, tenant_id=row.tenant_id)
 
 
+def _damage_tenant(world: PoisonedWorld, row: Occurrence) -> None:
+    world.damaged_directory.tenants_lost.add(row.tenant_id)
+
+
+def _damage_handler(world: PoisonedWorld, row: Occurrence) -> None:
+    world.damaged_directory.handlers_lost.add((row.tenant_id, "ring"))
+
+
+def _mend_directory(world: PoisonedWorld, row: Occurrence) -> None:
+    del row
+    world.damaged_directory.tenants_lost.clear()
+    world.damaged_directory.handlers_lost.clear()
+
+
 def _in_zone(zone: str) -> Act:
     def move(world: PoisonedWorld, row: Occurrence) -> None:
         ref = VersionRef(row.schedule_id, 1)
@@ -188,6 +220,12 @@ def _strand_handover(world: PoisonedWorld, row: Occurrence) -> None:
 POISONS = {
     "tenant gone": Poison(_forget_tenant, _tenant_back, ParkReason.TENANT_GONE),
     "handler gone": Poison(_forget_handler, _handler_back, ParkReason.HANDLER_GONE),
+    "tenant unreadable": Poison(
+        _damage_tenant, _mend_directory, ParkReason.TENANT_GONE
+    ),
+    "handler unreadable": Poison(
+        _damage_handler, _mend_directory, ParkReason.HANDLER_GONE
+    ),
     "zone gone": Poison(
         _in_zone("US/Pacific-New"), _in_zone("UTC"), ParkReason.VERSION_INVALID
     ),

@@ -137,6 +137,18 @@ def test_a_change_of_routing_forgets_the_queue_before(board: Switchboard) -> Non
     assert board.directory.handler("acme", "bill") == changed
 
 
+def test_a_queue_that_a_dedicated_handler_cannot_have_is_refused_by_its_field(
+    board: Switchboard,
+) -> None:
+    register_handler(board, ACME, Handler("acme", "bill", Routing.DEDICATED), NOW)
+    change = HandlerChange(dead_letter_queue_arn=INBOX)
+    with pytest.raises(InvalidInput) as caught:
+        change_handler(board, ACME, "bill", change, NOW)
+    (finding,) = caught.value.findings
+    assert (finding.field, finding.code) == ("dead_letter_queue_arn", "unexpected")
+    assert finding.found == INBOX
+
+
 def test_a_retirement_asks_no_queue(
     board: Switchboard, probe: MemoryQueueProbe
 ) -> None:

@@ -16,6 +16,7 @@ from hourbell.usecases.ports import Entry, Sent
 from hourbell.usecases.relay import Outbox, relay_keys, relay_rows
 
 from tests.unit.usecases.faults import AnsweringQueues, UnclearTimeline
+from tests.unit.usecases.poison import Damaged
 from tests.unit.usecases.working import BOOM, Shop
 from tests.unit.usecases.world import MINUTE, SECOND, World
 
@@ -295,3 +296,22 @@ def test_many_letters_go_in_batches_of_ten() -> None:
         shop.fail(name, shop.run(name), BOOM)
     assert world.relay_stream().letters.sent == 12
     assert len({letter["id"] for _, letter in letters(world)}) == 12
+
+
+@pytest.mark.parametrize("lost", ["tenants_lost", "handlers_lost"])
+def test_an_unreadable_tenant_or_handler_keeps_its_letter_back_and_no_message(
+    lost: str,
+) -> None:
+    shop, name = died()
+    row, other = shop.row(name), Shop("31 13 * * *", world=shop.world)
+    shop.world.scan()
+    directory: Any = Damaged(shop.world.directory)
+    getattr(directory, lost).update({"acme", ("acme", "ring")})
+    rows = shop.world.store.take_stream()
+    report = relay_rows(outbox(shop, directory=directory), rows)
+    # Nothing is repeated for the sake of the letter: what was sent is acknowledged.
+    assert report.unsettled == (row.key,)
+    assert len(report.deliveries) == 1
+    assert shop.row(other.first.occurrence_id).state is State.ENQUEUED
+    assert (shop.row(name).told_at, letters(shop.world)) == (None, [])
+    assert relay_keys(shop.world.outbox, [row.key]).letters.sent == 1

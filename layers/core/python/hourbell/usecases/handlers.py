@@ -228,7 +228,7 @@ def change_handler(
         expected.check(stored.revision)
         changed = change.applied_to(stored)
         if _route(changed) != _route(stored):
-            changed = _connected(board, tenant, changed, now)
+            changed = _connected(board, tenant, _as_named(changed, stored), now)
         if changed == stored:
             return stored
         changed = replace(changed, revision=stored.revision + 1)
@@ -259,6 +259,13 @@ def retire_handler(
 
 def _route(handler: Handler) -> tuple[Routing, str | None, str | None]:
     return handler.routing, handler.queue_arn, handler.dead_letter_queue_arn
+
+
+def _as_named(changed: Handler, stored: Handler) -> Handler:
+    """Return a handler without the queues of its tenant's, which nobody named."""
+    own = Routing.DEDICATED
+    is_kept = changed.routing is own and changed.queue_arn == stored.queue_arn
+    return replace(changed, queue_arn=None) if is_kept else changed
 
 
 def _connected(

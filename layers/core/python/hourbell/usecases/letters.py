@@ -10,6 +10,7 @@ from hourbell.domain.letter import encode_letter
 from hourbell.domain.occurrence import Occurrence, RowKey, State, Transition
 from hourbell.domain.packing import encoded_size, pack
 from hourbell.domain.routing import dead_letter_key
+from hourbell.usecases.directory_reads import read_handlers, read_tenants
 from hourbell.usecases.outbox import Outbox
 from hourbell.usecases.port_values import Change, same_wait
 from hourbell.usecases.ports import Entry, Sent, Write
@@ -82,20 +83,20 @@ class _Letter:
 def _written(
     outbox: Outbox, rows: Sequence[Occurrence]
 ) -> tuple[list[_Letter], list[RowKey]]:
-    """Write letters; return them, and the keys of rows whose versions are unreadable.
+    """Write letters; return them, and the keys of rows that have to wait for theirs.
 
     Raises:
         Transient: the store did not answer.
     """
     refs = {VersionRef(row.schedule_id, row.version) for row in rows}
     versions, faulty = read_versions(outbox.schedules, refs, consistent=True)
-    queues = _queues(outbox, versions)
+    queues, unclear = _queues(outbox, versions)
     letters: list[_Letter] = []
     unreadable: list[RowKey] = []
     for row in rows:
         ref = VersionRef(row.schedule_id, row.version)
         version = versions.get(ref)
-        if ref in faulty:
+        if ref in faulty or ref in unclear:
             unreadable.append(row.key)
         elif version is None:
             letters.append(_Letter(row, "", None))
@@ -107,18 +108,28 @@ def _written(
 
 def _queues(
     outbox: Outbox, versions: Mapping[VersionRef, Version]
-) -> dict[VersionRef, str | None]:
-    """Return where letters go by now; nothing of a handler or tenant that is gone."""
+) -> tuple[dict[VersionRef, str | None], set[VersionRef]]:
+    """Return where letters go by now, and of which versions that cannot be read.
+
+    Nothing is returned of a handler or tenant that is gone.
+    """
     names = {
         ref: (each.tenant_id, each.definition.handler) for ref, each in versions.items()
     }
-    handlers = outbox.directory.named_handlers(set(names.values()))
-    tenants = outbox.directory.tenants({tenant_id for tenant_id, _ in names.values()})
-    return {
+    owners = {name[0] for name in names.values()}
+    handlers, no_handlers = read_handlers(outbox.directory, names.values())
+    tenants, no_tenants = read_tenants(outbox.directory, owners)
+    queues = {
         ref: dead_letter_key(tenants[name[0]].tier, handlers[name])
         for ref, name in names.items()
         if name in handlers and name[0] in tenants
     }
+    unclear = {
+        ref
+        for ref, name in names.items()
+        if name in no_handlers or name[0] in no_tenants
+    }
+    return queues, unclear
 
 
 def _sent(

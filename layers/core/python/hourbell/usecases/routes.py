@@ -10,25 +10,32 @@ from hourbell.domain.parking import ParkReason
 from hourbell.domain.rates import Rate, catch_up_rate, usual_rates
 from hourbell.domain.routing import queue_key
 from hourbell.domain.shards import ShardMap
+from hourbell.usecases.directory_reads import read_handlers, read_tenants
 from hourbell.usecases.judging import Bench
 from hourbell.usecases.ports import Directory, Schedules
 
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """The tenants and handlers of some versions, as far as they are there."""
+    """The tenants and handlers of some versions, as far as they are there.
+
+    What cannot be read is as good as gone: rows wait for it, and are parked.
+    """
 
     tenants: dict[str, Tenant]
     handlers: dict[tuple[str, str], Handler]
 
     @classmethod
     def find(cls, directory: Directory, versions: Iterable[Version]) -> "Routes":
-        """Look up what some versions need; may be up to 30 s old."""
+        """Look up what some versions need; may be up to 30 s old.
+
+        Raises:
+            Transient: the store did not answer.
+        """
         named = list(versions)
-        return cls(
-            directory.tenants({version.tenant_id for version in named}),
-            directory.named_handlers({_handler_ref(version) for version in named}),
-        )
+        tenants, _ = read_tenants(directory, {each.tenant_id for each in named})
+        handlers, _ = read_handlers(directory, map(_handler_ref, named))
+        return cls(tenants, handlers)
 
     def hindrance(
         self, row: Occurrence, version: Version | None, *, is_unreadable: bool

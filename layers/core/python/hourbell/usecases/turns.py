@@ -6,6 +6,7 @@ from typing import Final
 
 from hourbell.domain.occurrence import Occurrence, RowKey, bucket_of
 from hourbell.domain.policies import PASS_CAP
+from hourbell.usecases.directory_reads import read_tenants
 from hourbell.usecases.ports import Directory
 
 MAX_LATER: Final = 50_000
@@ -80,7 +81,7 @@ class Turns:
         """Look up the weights of tenants that are new to the pass; 1 where unknown."""
         new = tenant_ids - self._weights.keys()
         if new:
-            found = self._directory.tenants(new)
+            found, _ = read_tenants(self._directory, new)
             for tenant_id in new:
                 tenant = found.get(tenant_id)
                 self._weights[tenant_id] = 1 if tenant is None else tenant.weight

@@ -6,13 +6,16 @@ is left out, and what an item has beyond the model is ignored.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, TypeAlias
+from functools import cache, wraps
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from pynamodb.models import Model
 
 from hourbell.adapters.dynamodb import layout
-from hourbell.domain.errors import Permanent
+from hourbell.domain.errors import InvalidInput, Permanent
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Item: TypeAlias = dict[str, dict[str, Any]]
 Values: TypeAlias = Mapping[str, Any]
@@ -85,3 +88,31 @@ def decode(model: type[Model], item: Mapping[str, Any]) -> dict[str, Any]:
             code="unreadable_item",
         )
     return values
+
+
+def reads(what: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Have a function that reads an item say in one way that it cannot.
+
+    Another release may have written what this one has no name for, and a hand may have
+    taken away what it needs. Callers tell such an item from a store that fails by
+    `Permanent`, and go on with the others.
+
+    Args:
+        what: the item is, for the message.
+    """
+
+    def wrap(read: Callable[P, T]) -> Callable[P, T]:
+        @wraps(read)
+        def reading(*args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                return read(*args, **kwargs)
+            except (
+                *(AttributeError, InvalidInput),
+                *(KeyError, TypeError, ValueError),
+            ) as error:
+                message = f"not a readable {what}"
+                raise Permanent(message, code="unreadable_item") from error
+
+        return reading
+
+    return wrap

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from hourbell.adapters.dynamodb import layout
-from hourbell.adapters.dynamodb.codec import Item, decode, encode
+from hourbell.adapters.dynamodb.codec import Item, decode, encode, reads
 from hourbell.adapters.dynamodb.models import (
     GroupItem,
     HandlerItem,
@@ -51,8 +51,13 @@ def tenant_item_key(tenant_id: str) -> Item:
     return encode(TenantItem, values)
 
 
+@reads("tenant")
 def decode_tenant(item: Mapping[str, Any]) -> Tenant:
-    """Read a tenant."""
+    """Read a tenant.
+
+    Raises:
+        Permanent: it is none that this code reads.
+    """
     values = decode(TenantItem, item)
     usual = Quotas()
     return Tenant(
@@ -124,8 +129,13 @@ def handler_item_key(tenant_id: str, name: str) -> Item:
     )
 
 
+@reads("handler")
 def decode_handler(item: Mapping[str, Any]) -> Handler:
-    """Read a handler."""
+    """Read a handler.
+
+    Raises:
+        Permanent: it is none that this code reads.
+    """
     values = decode(HandlerItem, item)
     return Handler(
         tenant_id=values["tenant_id"],
@@ -212,6 +222,7 @@ def group_item_key(group: int) -> Item:
     return encode(GroupItem, values)
 
 
+@reads("lease")
 def decode_lease(item: Mapping[str, Any]) -> Lease:
     """Read the record of a shard group that is leased."""
     values = decode(GroupItem, item)

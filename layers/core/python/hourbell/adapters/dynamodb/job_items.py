@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from hourbell.adapters.dynamodb import layout
 from hourbell.adapters.dynamodb.attributes import read_retry
-from hourbell.adapters.dynamodb.codec import Item, decode, encode
+from hourbell.adapters.dynamodb.codec import Item, decode, encode, reads
 from hourbell.adapters.dynamodb.models import (
     JobItem,
     JobItemsItem,
@@ -89,6 +89,7 @@ def changing_values(job: Job) -> dict[str, Any]:
     }
 
 
+@reads("job")
 def decode_job(item: Mapping[str, Any]) -> Job:
     """Read a job."""
     values = decode(JobItem, item)
@@ -207,6 +208,7 @@ def job_items_key(job_id: str, start: int) -> Item:
     return encode(JobItemsItem, values)
 
 
+@reads("part of a job")
 def decode_items(item: Mapping[str, Any]) -> tuple[job_ports.JobItem, ...]:
     """Read some of a job's items."""
     values = decode(JobItemsItem, item)

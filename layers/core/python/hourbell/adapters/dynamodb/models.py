@@ -17,6 +17,7 @@ from hourbell.adapters.dynamodb.attributes import (
     FlagAttribute,
     InstantAttribute,
     IntegerAttribute,
+    JsonTextAttribute,
     RetryAttribute,
     SortableInstantAttribute,
     TextMapAttribute,
@@ -342,8 +343,8 @@ class JobItem(_Control):
     tags = TextMapAttribute(null=True)
     walk_after = UnicodeAttribute(null=True)
     walk_finished = FlagAttribute(null=True)
-    walk_rest: JSONAttribute = JSONAttribute(null=True)
-    walk_letters: JSONAttribute = JSONAttribute(null=True)
+    walk_rest: JsonTextAttribute = JsonTextAttribute(null=True)
+    walk_letters: JsonTextAttribute = JsonTextAttribute(null=True)
     walk_next_at = InstantAttribute(null=True)
     step = IntegerAttribute()
     expires_at = ExpiryAttribute()
@@ -353,7 +354,7 @@ class JobItemsItem(_Control):
     """Up to 25 items of a job, of one kind."""
 
     schedule_ids = TextsAttribute(null=True)
-    schedules: JSONAttribute = JSONAttribute(null=True)
+    schedules: JsonTextAttribute = JsonTextAttribute(null=True)
     payloads = TextsAttribute(null=True)
     expires_at = ExpiryAttribute()
 
@@ -361,7 +362,7 @@ class JobItemsItem(_Control):
 class JobResultsItem(_Control):
     """Up to 25 results of a job."""
 
-    results: JSONAttribute = JSONAttribute()
+    results: JsonTextAttribute = JsonTextAttribute()
     expires_at = ExpiryAttribute()
 
 

@@ -10,6 +10,7 @@ from hourbell.adapters.dynamodb.codec import (
     decode,
     encode,
     fields_of,
+    reads,
 )
 from hourbell.adapters.dynamodb.models import (
     BackfillItem,
@@ -100,8 +101,13 @@ def definition_key(schedule_id: str) -> Item:
     )
 
 
+@reads("definition")
 def decode_schedule(item: Mapping[str, Any]) -> Schedule:
-    """Read a current definition."""
+    """Read a current definition.
+
+    Raises:
+        Permanent: it is none that this code reads.
+    """
     values = decode(DefinitionItem, item)
     return Schedule(
         schedule_id=values["schedule_id"],
@@ -121,13 +127,19 @@ def decode_schedule(item: Mapping[str, Any]) -> Schedule:
     )
 
 
+@reads("definition")
 def decode_slot_of(item: Mapping[str, Any]) -> int | None:
     """Read in which slot a definition counts; None: in none."""
     return cast("int | None", decode(DefinitionItem, item).get("slot"))
 
 
+@reads("definition")
 def decode_entry(item: Mapping[str, Any]) -> ListEntry:
-    """Read what the list index has of a definition."""
+    """Read what the list index has of a definition.
+
+    Raises:
+        Permanent: it is none that this code reads.
+    """
     fields = fields_of(DefinitionItem)
     values = {
         name: fields[name].read(item[fields[name].wire][fields[name].type])
@@ -165,8 +177,13 @@ def encode_version(version: Version) -> Item:
     )
 
 
+@reads("version")
 def decode_version(item: Mapping[str, Any]) -> Version:
-    """Read an entry of the version log."""
+    """Read an entry of the version log.
+
+    Raises:
+        Permanent: it is none that this code reads.
+    """
     values = decode(VersionItem, item)
     return Version(
         schedule_id=values["schedule_id"],
@@ -211,6 +228,7 @@ def name_item_key(tenant_id: str, name: str) -> Item:
     )
 
 
+@reads("name")
 def decode_name(item: Mapping[str, Any]) -> str:
     """Read the schedule_id that has a name."""
     return cast("str", decode(NameItem, item)["held_by"])
@@ -234,6 +252,7 @@ def run_item_key(schedule_id: str, run: str) -> Item:
     return encode(RunItem, {"schedule_id": schedule_id, "item": layout.run_sort(run)})
 
 
+@reads("manual run")
 def decode_run(item: Mapping[str, Any]) -> Run:
     """Read a manual run."""
     values = decode(RunItem, item)
@@ -264,6 +283,7 @@ def encode_backfill(backfill: Backfill) -> Item:
     return encode(BackfillItem, key | values)
 
 
+@reads("backfilled time")
 def decode_backfill(item: Mapping[str, Any]) -> Backfill:
     """Read a backfilled time."""
     values = decode(BackfillItem, item)

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from hourbell.adapters.dynamodb import layout
-from hourbell.adapters.dynamodb.codec import Item, decode, encode
+from hourbell.adapters.dynamodb.codec import Item, decode, encode, reads
 from hourbell.adapters.dynamodb.models import (
     AttemptItem,
     DeadItem,
@@ -80,8 +80,13 @@ def lane_values(lane: OverlapLane) -> dict[str, Any]:
     }
 
 
+@reads("lane")
 def decode_lane(schedule_id: str, item: Mapping[str, Any]) -> OverlapLane:
-    """Read a lane."""
+    """Read a lane.
+
+    Raises:
+        Permanent: it is none that this code reads.
+    """
     values = decode(LaneItem, item)
     return OverlapLane(
         schedule_id, values.get("holder"), values.get("waiting"), values["revision"]
@@ -107,6 +112,7 @@ def running_values(slot: Slot) -> dict[str, Any]:
     }
 
 
+@reads("place")
 def decode_running(tenant_id: str, item: Mapping[str, Any]) -> Slot:
     """Read such a place."""
     values = decode(RunningItem, item)
