@@ -6,10 +6,11 @@ from datetime import timedelta
 import pytest
 from hourbell.domain.definition import Tracking
 from hourbell.domain.dispatch import DispatchKind
-from hourbell.domain.occurrence import State
+from hourbell.domain.occurrence import State, Transition
 from hourbell.domain.retry import DeadReason, ErrorClass, Failure, Retry
 from hourbell.domain.work import AttemptResult
 from hourbell.usecases.claim import claim
+from hourbell.usecases.port_values import Change, Write, same_wait
 from hourbell.usecases.work_values import (
     Answer,
     ClaimFault,
@@ -250,6 +251,26 @@ def test_an_acknowledgement_that_comes_late_does_not_swallow_a_retry() -> None:
     shop.after(2 * MINUTE)
     assert shop.row(name).state is State.ENQUEUED
     assert shop.row(name).sends == 2
+
+
+def test_a_message_that_comes_early_and_is_not_acknowledged_is_not_lost() -> None:
+    shop = Shop("30 13 * * *")
+    name = shop.first.occurrence_id
+    shop.until(shop.first.scheduled_for - MINUTE)
+    sent = shop.row(name)
+    assert sent.state is State.ENQUEUED
+    # The relay has sent it, and is yet to acknowledge that.
+    shop.world.store.put_row(replace(sent, state=State.SCHEDULED, sends=0))
+
+    (answer,) = shop.claim(name)
+
+    # Whoever is told to wait deletes the message.
+    assert (answer.answer, answer.reason) == (Answer.WAIT, WaitReason.TOO_EARLY)
+    late = Change(sent, Transition.ACKNOWLEDGE, same_wait(sent))
+    assert shop.world.timeline.move([late]) == [Write.LOST]
+    shop.until(shop.first.scheduled_for)
+    assert shop.sent(name) == 2
+    shop.run(name)
 
 
 @pytest.mark.parametrize("tenant", ["other", "acme"])

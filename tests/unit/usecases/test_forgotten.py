@@ -2,14 +2,20 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from hourbell.domain.definition import VersionRef
+from hourbell.domain.errors import Transient
 from hourbell.domain.misfire import Misfire, MisfirePolicy, MissReason
 from hourbell.domain.occurrence import Occurrence, State
 from hourbell.domain.schedule import Timing
+from hourbell.usecases.change_schedule import edit
+from hourbell.usecases.handover import finish_handover
 from hourbell.usecases.materialize import advance
 from hourbell.usecases.occurrences import cancel_occurrence
 
+from tests.unit.usecases.test_change_schedule import caller, current, version
 from tests.unit.usecases.world import EVERYTHING, MINUTE, START, World
 
 DAY = timedelta(days=1)
@@ -148,3 +154,38 @@ def test_a_cancel_of_one_overdue_time_leaves_the_policy_to_the_others() -> None:
     (gap,) = [row for row in overdue if row.decision is not None]
     assert gap.scheduled_for == START + 2 * MINUTE
     assert gap.covers(START + 18 * MINUTE)
+
+
+def test_a_change_that_is_finished_weeks_later_counts_the_times_before_it() -> None:
+    world = World()
+    first = world.add(Timing("48 * * * *", max_occurrences=5))
+    cancel_occurrence(world.workplace, "acme", first.occurrence_id)
+    (second,) = world.rows(State.PLANNED)
+
+    class Silent:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(world.schedules, name)
+
+        def take_over(self, *_: Any) -> Any:
+            raise Transient
+
+    schedules: Any = Silent()
+    changes = replace(world.changes, plane=replace(world.plane, schedules=schedules))
+    schedule = current(world, first)
+    definition = replace(schedule.definition, payload_json="2")
+    now = world.clock.now()
+    edit(changes, caller(world), schedule, definition, now, description="", tags={})
+    # The row of the time that was canceled expires before the change is finished.
+    put_back(world, second)
+    forget(world, second)
+    world.clock.set(START + WEEKS)
+
+    finish_handover(world.plane, VersionRef(first.schedule_id, 2), world.clock)
+
+    assert version(world, first, 2).base_sequence == 0
+    rows = [row for row in world.rows() if row.version == 2]
+    assert (rows[0].scheduled_for, rows[0].sequence) == (first.scheduled_for, 1)
+    # All five times have their account: the first, and a gap row of the others.
+    last = first.scheduled_for + timedelta(hours=4)
+    assert [row.covers(last) for row in rows] == [False, True]
+    assert not rows[1].covers(last + timedelta(hours=1))

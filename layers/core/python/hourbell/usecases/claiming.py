@@ -144,9 +144,7 @@ def _hindrance(place: Workplace, wish: Wish, now: datetime) -> Plan | None:
     available_at = row.available_at or row.scheduled_for
     if available_at <= now + CLOCK_SKEW:
         return None
-    if row.state is State.SCHEDULED:
-        # It is still to be sent, whatever message this was.
-        return Plan(_waits(row, WaitReason.TOO_EARLY))
+    # Also in SCHEDULED: this may be what it was sent with, not acknowledged yet.
     return _holding(place, row, available_at, WaitReason.TOO_EARLY, now)
 
 

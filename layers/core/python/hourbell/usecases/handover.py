@@ -234,8 +234,7 @@ def _times_ahead(
     """
     if ended.state is not ScheduleState.ACTIVE or ended.ends_at is None:
         return ()
-    after = max(ended.ends_at, (ended.effective_from or ended.ends_at) - TICK)
-    reach = _reach(plane, ended, now)
+    after, reach = _change_of(ended), _reach(plane, ended, now)
     try:
         times = upcoming(ended.timing, after)
         near = tuple(takewhile(lambda instant: instant <= reach, times))
@@ -243,6 +242,12 @@ def _times_ahead(
         return (*near, *islice(upcoming(ended.timing, last), 1))
     except InvalidInput:
         return None
+
+
+def _change_of(ended: Version) -> datetime:
+    """Return the instant after which an ended version's times are another's."""
+    ends_at = ended.ends_at or ended.created_at
+    return max(ends_at, (ended.effective_from or ends_at) - TICK)
 
 
 def _reach(plane: Plane, ended: Version, now: datetime) -> datetime:
@@ -302,8 +307,18 @@ def _walked(
     if standing is not None:
         return _Walk(standing, standing.sequence)
     if canceled:
-        return _Walk(None, min(row.sequence for row in canceled) - 1)
+        first = min(canceled, key=lambda row: row.scheduled_for)
+        return _Walk(None, first.sequence - 1 - _unseen(ended, first))
     return _Walk(None, _counted(ended))
+
+
+def _unseen(ended: Version, first: Occurrence) -> int:
+    """Return how many times after the change lie before the first row that is there.
+
+    None, but for a change that is finished so late that rows have been deleted.
+    """
+    times = upcoming(ended.timing, _change_of(ended))
+    return sum(1 for _ in takewhile(lambda each: each < first.scheduled_for, times))
 
 
 def _stopping(ended: Version) -> Transition:
