@@ -18,7 +18,7 @@ PATCHES = ROOT / "tests" / "simulation" / "planted"
 CORE = Path("layers") / "core" / "python"
 
 # How many seeds, from 0 on, are run until one finds the fault.
-SEEDS = 180
+SEEDS = 300
 # Found by a crash in a life instead: it takes one between two calls, in one second.
 # Seeds find some of them, but rarely.
 BY_CRASHES = {
