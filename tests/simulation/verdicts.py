@@ -30,6 +30,11 @@ def certain_end(tries: Tries, kind: str, count: int) -> str | None:
     return "ATTEMPTS_USED_UP" if count >= tries.most else None
 
 
+def floor(instant: datetime) -> datetime:
+    """Return the minute that an instant lies in."""
+    return instant.replace(second=0, microsecond=0)
+
+
 BUDGET = "no more retries in a minute than the quota lets"
 
 
@@ -108,7 +113,7 @@ class Verdicts:
 
     def _judge_budget(self, new: Any) -> None:
         """Judge how many retries of a tenant may begin in the same minute."""
-        budget, minute = self._budget(new), new.available_at.replace(second=0)
+        budget, minute = self._budget(new), floor(new.available_at)
         self._retries[new.tenant_id, minute] += 1
         count = self._retries[new.tenant_id, minute]
         if budget is not None and count > budget:

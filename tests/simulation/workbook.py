@@ -49,6 +49,7 @@ class Workbook:
         self.before: Counter[str] = Counter()
         self.over: dict[str, datetime] = {}
         self.effects: set[str] = set()
+        self._effect_of: dict[tuple[str, ...], str] = {}
         self.letters: Counter[str] = Counter()
         # Rows that were written by the port call that is under way.
         self._fresh: list[Any] = []
@@ -66,8 +67,12 @@ class Workbook:
             kinds.setdefault(kind, (self.world.now, failure))
 
     def on_effect(self, name: str) -> None:
-        """Note an effect, the only one of its id."""
+        """Judge an effect, the only one of its id: no other id of its time has one."""
         self.effects.add(name)
+        schedule, _, time, *run = name.split(".")
+        first = self._effect_of.setdefault((schedule, time, *run), name)
+        if first != name:
+            self.violate("effects are exactly one", f"{name} besides {first}")
 
     def on_letter(self, name: str) -> None:
         """Judge a dead letter that a queue accepted."""

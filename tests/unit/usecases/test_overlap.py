@@ -156,9 +156,9 @@ def test_one_that_waits_looks_by_itself_when_nobody_wakes_it() -> None:
 def test_a_job_of_two_hours_that_recurs_hourly(
     overlap: Overlap, ran: list[int], skipped: list[int]
 ) -> None:
-    """Each takes an hour and 59 minutes, and beats once a minute.
+    """Each beats once a minute, and ends just before others are claimed.
 
-    QUEUE_ONE: the second waits from 1:00 to 1:59, the third from 2:00 to 3:58, the
+    QUEUE_ONE: the second waits from 1:00 to 2:00, the third from 2:00 to 4:00, the
     fifth from 4:00 on; the fourth and the sixth find one waiting.
     """
     shop = Shop("0 * * * *", overlap=overlap)
@@ -183,7 +183,7 @@ def test_a_job_of_two_hours_that_recurs_hourly(
             (answer,) = shop.claim(name, seconds=120)
             if answer.answer is Answer.RUN:
                 assert answer.lease_token is not None
-                ends_at = shop.now + timedelta(minutes=119)
+                ends_at = shop.now + 2 * HOUR
                 working[name] = answer.lease_token, ends_at
                 started.append((row.scheduled_for - begin) // HOUR)
         running = len(shop.world.rows(State.RUNNING))
