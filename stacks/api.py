@@ -229,9 +229,7 @@ class ApiStack(Stack):
             # Their URL has no other limit, and the account's room is everybody's.
             concurrency=settings.workers_concurrency or None,
         )
-        allow_external(self.function, settings)
-        allow_send(self.function, [queues.jobs])
-        allow_indexes(self.function, data)
+        self._allow(data, queues)
         self.rest_api = self._make_api()
         self._end_execution_logs()
         self._validator = self.rest_api.add_request_validator(
@@ -249,6 +247,12 @@ class ApiStack(Stack):
         self._acknowledge_findings()
         CfnOutput(self, "ApiUrl", value=self.rest_api.url)
         CfnOutput(self, "WorkersUrl", value=self._workers_url())
+
+    def _allow(self, data: DataStack, queues: QueuesStack) -> None:
+        """Give the function what no table of actions says."""
+        allow_external(self.function, self._settings)
+        allow_send(self.function, [queues.jobs])
+        allow_indexes(self.function, data)
 
     def _make_api(self) -> apigateway.RestApi:
         settings = self._settings

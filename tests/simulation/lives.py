@@ -329,19 +329,13 @@ def worked_lives() -> Iterator[Life]:
     )
     leave = Act(220 * SECOND, "cancel")
     yield Life("TRACKED, cancel of all", (often, leave), 20 * MINUTE, work=("long",))
-    queued = Act(
-        SECOND,
-        "create",
-        replace(
-            twice,
-            rule=replace(twice.rule, most=2),
-            overlap="QUEUE_ONE",
-            tries=replace(tries, most=2),
-        ),
+    both = replace(twice.rule, most=2)
+    queued = replace(
+        twice, rule=both, overlap="QUEUE_ONE", tries=replace(tries, most=2)
     )
     yield Life(
         "TRACKED, lane, place and death",
-        (queued,),
+        (Act(SECOND, "create", queued),),
         9 * MINUTE,
         work=("fail", "long"),
         others=("permanent",),

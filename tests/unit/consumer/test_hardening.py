@@ -1,9 +1,11 @@
 """What handlers, messages, answers and credentials may be like, and end no consumer."""
 
 import asyncio
+import logging
 import math
 import sqlite3
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,15 @@ def throttled(wait: Any) -> Throttled:
     return Throttled("busy", retry_after=wait)
 
 
+@pytest.fixture
+def unlogged() -> Iterator[None]:
+    """Let a test log what no report of tests can hold."""
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.usefixtures("unlogged")
 @pytest.mark.parametrize(
     ("error", "members"),
     [
