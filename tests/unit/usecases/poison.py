@@ -7,7 +7,7 @@ from typing import Any
 
 from hourbell.domain.definition import Tier, VersionRef
 from hourbell.domain.dispatch import Dispatch, DispatchKind
-from hourbell.domain.errors import Permanent
+from hourbell.domain.errors import Unreadable
 from hourbell.domain.occurrence import Occurrence, RowKey
 from hourbell.domain.parking import ParkReason
 from hourbell.domain.schedule import Timing
@@ -29,6 +29,7 @@ class Damaged:
         rows_lost: keys of rows.
         tenants_lost: ids of tenants.
         handlers_lost: refs of handlers.
+        lanes_lost: ids of the schedules whose lanes they are.
         calls: how often each method was called.
     """
 
@@ -37,6 +38,7 @@ class Damaged:
     rows_lost: set[RowKey] = field(default_factory=set)
     tenants_lost: set[str] = field(default_factory=set)
     handlers_lost: set[tuple[str, str]] = field(default_factory=set)
+    lanes_lost: set[str] = field(default_factory=set)
     calls: Counter[str] = field(default_factory=Counter)
 
     def __getattr__(self, name: str) -> Any:
@@ -46,20 +48,25 @@ class Damaged:
     def versions(self, refs: Iterable[VersionRef], *, consistent: bool) -> Any:
         wanted = list(refs)
         if self.versions_lost.intersection(wanted):
-            raise Permanent(code="unreadable_item")
+            raise Unreadable
         return self.port.versions(wanted, consistent=consistent)
 
     def tenants(self, tenant_ids: Iterable[str]) -> Any:
         wanted = list(tenant_ids)
         if self.tenants_lost.intersection(wanted):
-            raise Permanent(code="unreadable_item")
+            raise Unreadable
         return self.port.tenants(wanted)
 
     def named_handlers(self, refs: Iterable[tuple[str, str]]) -> Any:
         wanted = list(refs)
         if self.handlers_lost.intersection(wanted):
-            raise Permanent(code="unreadable_item")
+            raise Unreadable
         return self.port.named_handlers(wanted)
+
+    def lane(self, schedule_id: str) -> Any:
+        if schedule_id in self.lanes_lost:
+            raise Unreadable
+        return self.port.lane(schedule_id)
 
     def page(self, bucket: str, shard: int, **options: Any) -> Page:
         self.calls["page"] += 1
@@ -83,9 +90,10 @@ class PoisonedWorld(World):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        damaged: Any = (Damaged(self.schedules), Damaged(self.timeline))
-        self.damaged_schedules, self.damaged_timeline = damaged
-        self.schedules, self.timeline = damaged
+        ports = (self.schedules, self.timeline, self.ledger)
+        damaged: Any = tuple(map(Damaged, ports))
+        self.damaged_schedules, self.damaged_timeline, self.damaged_ledger = damaged
+        self.schedules, self.timeline, self.ledger = damaged
         directory: Any = Damaged(self.directory)
         self.damaged_directory = self.directory = directory
         self.answers: dict[str, Sent] = {}

@@ -4,13 +4,15 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hourbell.domain.definition import Tracking
+from hourbell.domain.definition import Quotas, Tracking
 from hourbell.domain.dispatch import DispatchKind
+from hourbell.domain.errors import Transient
 from hourbell.domain.occurrence import State, Transition
 from hourbell.domain.retry import DeadReason, ErrorClass, Failure, Retry
-from hourbell.domain.work import AttemptResult
+from hourbell.domain.work import AttemptResult, Slot
 from hourbell.usecases.claim import claim
 from hourbell.usecases.port_values import Change, Write, same_wait
+from hourbell.usecases.work_ports import Deed
 from hourbell.usecases.work_values import (
     Answer,
     ClaimFault,
@@ -322,3 +324,27 @@ def test_a_claim_past_the_deadline_ends_it() -> None:
     assert (answer.answer, answer.reason) == (Answer.SKIP, SkipReason.EXPIRED)
     row = shop.row(name)
     assert (row.state, row.reason) == (State.DEAD, DeadReason.DEADLINE_PASSED)
+
+
+def test_what_is_claimed_is_answered_though_the_next_look_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shop = Shop(quotas=Quotas(running=5))
+    shop.due(2)
+    first, second, *_ = shop.names()
+    ledger = shop.world.ledger
+    do, places = ledger.do, iter([ledger.slots("acme")])
+
+    def lose_a_race(deed: Deed) -> Write:
+        is_second = deed.changes[0].row.occurrence_id == second
+        return Write.LOST if is_second else do(deed)
+
+    def fail_the_second_time(_: str) -> dict[int, Slot]:
+        for found in places:
+            return found
+        raise Transient
+
+    monkeypatch.setattr(ledger, "do", lose_a_race)
+    monkeypatch.setattr(ledger, "slots", fail_the_second_time)
+    answers = shop.claim(first, second)
+    assert [each.answer for each in answers] == [Answer.RUN, Answer.ERROR]

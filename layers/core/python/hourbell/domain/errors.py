@@ -141,3 +141,12 @@ class Permanent(HourbellError):
 
     status = 500
     default_code = "refused"
+
+
+class Unreadable(Permanent):
+    """An item is damaged, or another release wrote what this one has no name for.
+
+    It is at fault itself, not the store: what does not need it can go on.
+    """
+
+    default_code = "unreadable_item"

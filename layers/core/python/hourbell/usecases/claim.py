@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from hourbell.domain.definition import Quotas, VersionRef
-from hourbell.domain.errors import Transient
+from hourbell.domain.errors import Transient, Unreadable
 from hourbell.usecases.attempts import let_go
 from hourbell.usecases.claiming import Plan, Terms, Wish, error, plan_of
 from hourbell.usecases.ports import Write
@@ -51,11 +51,11 @@ def claim(
             break
         try:
             wishes = _wishes(place, tenant_id, left, answers)
+            terms = _terms(place, tenant_id, worker, timedelta(seconds=lease_seconds))
         except Transient:
             if not number:
                 raise
             break
-        terms = _terms(place, tenant_id, worker, timedelta(seconds=lease_seconds))
         plans = {
             each.order.occurrence_id: _planned(place, each, terms) for each in wishes
         }
@@ -107,7 +107,8 @@ def _wishes(
 def _planned(place: Workplace, wish: Wish, terms: Terms) -> Plan:
     try:
         return plan_of(place, wish, terms)
-    except Transient:
+    except (Transient, Unreadable):
+        # Also what cannot be read of this one, such as its lane, is nothing to others.
         return Plan(error(wish.order.occurrence_id, ClaimFault.UNAVAILABLE))
 
 

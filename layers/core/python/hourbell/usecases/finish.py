@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from hourbell.domain.definition import Version, VersionRef
-from hourbell.domain.errors import Transient
+from hourbell.domain.errors import Transient, Unreadable
 from hourbell.domain.occurrence import Occurrence, State
 from hourbell.domain.overlap import Overlap
 from hourbell.domain.retry import ErrorClass
@@ -147,8 +147,9 @@ def _finish(place: Workplace, tenant_id: str, said: _Said, looked: Look) -> Fini
             ended = said.end(row, version_of(place, row), now)
             if place.ledger.do(ended.deed) is Write.APPLIED:
                 return _done(place, row, ended, now)
-    except Transient:
-        # Whether it is done, a repeated call tells.
+    except (Transient, Unreadable):
+        # Whether it is done, a repeated call tells; and what cannot be read of this
+        # one, such as its lane, is nothing to others.
         return Finished(name, Outcome.UNAVAILABLE)
     return Finished(name, Outcome.UNAVAILABLE)
 

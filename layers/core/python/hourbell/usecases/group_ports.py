@@ -89,7 +89,7 @@ class Parking(Protocol):
         """Return a parked row, by a consistent read; None when it is not parked.
 
         Raises:
-            Permanent: what is parked cannot be read (`unreadable_item`).
+            Unreadable: what is parked cannot be read.
         """
         ...
 

@@ -33,7 +33,10 @@ class Jobs(Protocol):
     def of_tenant(
         self, tenant_id: str, *, before: str | None, limit: int
     ) -> tuple[Job, ...]:
-        """Return the tenant's jobs before the `place` of one, the newest first."""
+        """Return the tenant's jobs before the `place` of one, the newest first.
+
+        One that cannot be read is left out; fewer than `limit` only at the end.
+        """
         ...
 
     def items(self, job_id: str, start: int) -> tuple[JobItem, ...]:

@@ -239,7 +239,7 @@ class Schedules(Protocol):
         """Return those of the versions that exist; duplicates are read once.
 
         Raises:
-            Permanent: one of them cannot be read (`unreadable_item`).
+            Unreadable: one of them cannot be read.
         """
         ...
 
@@ -353,7 +353,10 @@ class Directory(Protocol):
         ...
 
     def list_tenants(self, *, after: str | None, limit: int) -> tuple[Tenant, ...]:
-        """Return tenants with ids above `after`, in order of id."""
+        """Return tenants with ids above `after`, in order of id.
+
+        One that cannot be read is left out; fewer than `limit` only at the end.
+        """
         ...
 
     def change_tenant(self, tenant: Tenant, *, revision: int) -> Write:
@@ -381,7 +384,10 @@ class Directory(Protocol):
     def handlers(
         self, tenant_id: str, *, after: str | None, limit: int
     ) -> tuple[Handler, ...]:
-        """Return handlers with names above `after`, in order of name."""
+        """Return handlers with names above `after`, in order of name.
+
+        One that cannot be read is left out; fewer than `limit` only at the end.
+        """
         ...
 
     def change_handler(self, handler: Handler, *, revision: int) -> Write:

@@ -69,11 +69,18 @@ class Ledger(Protocol):
         ...
 
     def lane(self, schedule_id: str) -> OverlapLane:
-        """Return a schedule's lane by a consistent read."""
+        """Return a schedule's lane by a consistent read.
+
+        Raises:
+            Unreadable: it cannot be read.
+        """
         ...
 
     def slots(self, tenant_id: str) -> dict[int, Slot]:
-        """Return the slots of a tenant that are taken, by number, consistently."""
+        """Return the slots of a tenant that are taken, by number, consistently.
+
+        One that cannot be read is taken too; its holder is empty then.
+        """
         ...
 
     def attempts(self, key: RowKey) -> tuple[Attempt, ...]:

@@ -54,7 +54,7 @@ class WaitReason(StrEnum):
 class ClaimFault(StrEnum):
     """Why a claim has no answer. NOT_TRACKED: there is nothing to claim.
 
-    UNAVAILABLE: the store did not answer in time.
+    UNAVAILABLE: the store did not answer in time, or what it has cannot be read.
     """
 
     NOT_TRACKED = "not_tracked"
@@ -117,7 +117,7 @@ class Outcome(StrEnum):
 
     LEASE_LOST: the token is not that of the current attempt, or the attempt is over in
     another way. NOT_FOUND: no such occurrence, or another tenant's. UNAVAILABLE: the
-    store did not answer in time; say it again.
+    store did not answer in time, or what it has cannot be read; say it again.
     """
 
     OK = "OK"

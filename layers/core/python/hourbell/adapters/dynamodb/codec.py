@@ -4,7 +4,8 @@ An item is a dict of wire name -> typed value, as the low-level client takes it.
 is left out, and what an item has beyond the model is ignored.
 """
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, wraps
 from typing import Any, ParamSpec, TypeAlias, TypeVar
@@ -12,7 +13,9 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 from pynamodb.models import Model
 
 from hourbell.adapters.dynamodb import layout
-from hourbell.domain.errors import InvalidInput, Permanent
+from hourbell.domain.errors import InvalidInput, Unreadable
+
+log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -74,7 +77,7 @@ def decode(model: type[Model], item: Mapping[str, Any]) -> dict[str, Any]:
     """Read the values of the attributes that a model knows and the item has.
 
     Raises:
-        Permanent: the item's schema version is not one that this code reads.
+        Unreadable: the item's schema version is not one that this code reads.
     """
     values: dict[str, Any] = {}
     for field in fields_of(model).values():
@@ -82,10 +85,9 @@ def decode(model: type[Model], item: Mapping[str, Any]) -> dict[str, Any]:
         if found is not None and field.type in found:
             values[field.name] = field.read(found[field.type])
     if values.get("schema") not in layout.READABLE:
-        raise Permanent(
+        raise Unreadable(
             f"an item has schema {values.get('schema')!r}; "
-            f"this code reads {sorted(layout.READABLE)}",
-            code="unreadable_item",
+            f"this code reads {sorted(layout.READABLE)}"
         )
     return values
 
@@ -95,7 +97,7 @@ def reads(what: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
     Another release may have written what this one has no name for, and a hand may have
     taken away what it needs. Callers tell such an item from a store that fails by
-    `Permanent`, and go on with the others.
+    `Unreadable`, and go on with the others.
 
     Args:
         what: the item is, for the message.
@@ -110,9 +112,29 @@ def reads(what: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
                 *(AttributeError, InvalidInput),
                 *(KeyError, TypeError, ValueError),
             ) as error:
-                message = f"not a readable {what}"
-                raise Permanent(message, code="unreadable_item") from error
+                raise Unreadable(f"not a readable {what}") from error
 
         return reading
 
     return wrap
+
+
+def readable(
+    what: str,
+    read: Callable[[Mapping[str, Any]], T],
+    items: Iterable[Mapping[str, Any]],
+) -> Iterator[T]:
+    """Read the items of a list; one that cannot be read must not hide the others.
+
+    It is logged, with its content.
+
+    Args:
+        what: each of them is, for the log.
+        read: reads one; raises `Unreadable` for what it cannot read.
+        items: of the list.
+    """
+    for item in items:
+        try:
+            yield read(item)
+        except Unreadable:
+            log.exception("an unreadable %s", what, extra={"row": str(item)})

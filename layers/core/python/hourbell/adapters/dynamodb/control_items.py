@@ -56,7 +56,7 @@ def decode_tenant(item: Mapping[str, Any]) -> Tenant:
     """Read a tenant.
 
     Raises:
-        Permanent: it is none that this code reads.
+        Unreadable: it is none that this code reads.
     """
     values = decode(TenantItem, item)
     usual = Quotas()
@@ -134,7 +134,7 @@ def decode_handler(item: Mapping[str, Any]) -> Handler:
     """Read a handler.
 
     Raises:
-        Permanent: it is none that this code reads.
+        Unreadable: it is none that this code reads.
     """
     values = decode(HandlerItem, item)
     return Handler(

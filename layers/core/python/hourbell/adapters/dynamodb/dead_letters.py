@@ -1,21 +1,19 @@
 """The list of a tenant's dead letters: list shard after list shard, each by time."""
 
-import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from hourbell.adapters.dynamodb.client import Database
+from hourbell.adapters.dynamodb.codec import readable
 from hourbell.adapters.dynamodb.layout import CONTROL, DEAD_SHARDS, dead_key
 from hourbell.adapters.dynamodb.work_items import dead_shard, decode_letter
 from hourbell.adapters.letters import LETTER_KEY, letter_range, schedule_of
 from hourbell.adapters.listing import Position, invalid_cursor, position_of
 from hourbell.adapters.sdk_errors import translation
-from hourbell.domain.errors import Permanent
 from hourbell.domain.work import DeadLetter
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +44,13 @@ def page_of(
     """
     position: Position | None = _start(wanted, after)
     letters: list[DeadLetter] = []
-    left = limit
+    read, left = partial(decode_letter, wanted.tenant_id), limit
     while position is not None and left > 0:
         items, position = _read(database, wanted, position, left)
         left -= len(items)
         letters += [
             letter
-            for letter in _readable(wanted.tenant_id, items)
+            for letter in readable("dead letter", read, items)
             if wanted.schedule_id in (None, schedule_of(letter))
         ]
     return letters, None if position is None else position.written()
@@ -102,14 +100,3 @@ def _next(
         return Position(position.shard, last[CONTROL.sort]["S"])
     following = position.shard + 1
     return Position(following) if following in wanted.shards else None
-
-
-def _readable(
-    tenant_id: str, items: Sequence[Mapping[str, Any]]
-) -> Iterator[DeadLetter]:
-    """Read items; one that cannot be read must not hide the others."""
-    for item in items:
-        try:
-            yield decode_letter(tenant_id, item)
-        except Permanent:
-            log.exception("an unreadable dead letter", extra={"row": str(item)})

@@ -1,13 +1,14 @@
 """Tenants, principals and handlers on DynamoDB."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from pynamodb.expressions.condition import Condition
 
 from hourbell.adapters.cache import ExpiringCache
 from hourbell.adapters.dynamodb.client import Database
-from hourbell.adapters.dynamodb.codec import Item
+from hourbell.adapters.dynamodb.codec import Item, readable
 from hourbell.adapters.dynamodb.control_items import (
     decode_handler,
     decode_listed,
@@ -39,7 +40,7 @@ from hourbell.adapters.dynamodb.models import (
     PrincipalItem,
     TenantItem,
 )
-from hourbell.adapters.dynamodb.reading import batch_get, get_item, query
+from hourbell.adapters.dynamodb.reading import batch_get, filled, get_item, query
 from hourbell.adapters.dynamodb.transactions import (
     Delete,
     Put,
@@ -126,11 +127,18 @@ class DynamoDirectory:
 
     def list_tenants(self, *, after: str | None, limit: int) -> tuple[Tenant, ...]:
         """Return tenants with ids above `after`, in order of id."""
-        listed = self._query(TENANT_LIST, "", after, limit)
-        keys = [tenant_item_key(decode_listed(item)) for item in listed]
+        return filled(
+            limit,
+            lambda last: self._query(TENANT_LIST, "", _place(last, "", after), limit),
+            self._listed_tenants,
+        )
+
+    def _listed_tenants(self, listed: Sequence[Item]) -> list[Tenant]:
+        ids = readable("listed tenant", decode_listed, listed)
+        keys = [tenant_item_key(each) for each in ids]
         items = batch_get(self._database, self._table, keys, consistent=True)
-        found = map(decode_tenant, items)
-        return tuple(sorted(found, key=lambda tenant: tenant.tenant_id))
+        found = readable("tenant", decode_tenant, items)
+        return sorted(found, key=lambda tenant: tenant.tenant_id)
 
     def change_tenant(self, tenant: Tenant, *, revision: int) -> Write:
         """Store a tenant whose stored revision is `revision`."""
@@ -183,8 +191,14 @@ class DynamoDirectory:
         self, tenant_id: str, *, after: str | None, limit: int
     ) -> tuple[Handler, ...]:
         """Return handlers with names above `after`, in order of name."""
-        items = self._query(tenant_key(tenant_id), HANDLERS, after, limit)
-        return tuple(map(decode_handler, items))
+        partition, prefix = tenant_key(tenant_id), HANDLERS
+        return filled(
+            limit,
+            lambda last: self._query(
+                partition, prefix, _place(last, prefix, after), limit
+            ),
+            partial(readable, "handler", decode_handler),
+        )
 
     def change_handler(self, handler: Handler, *, revision: int) -> Write:
         """Store a handler whose stored revision is `revision`."""
@@ -219,6 +233,13 @@ class DynamoDirectory:
             },
             ConsistentRead=True,
         )
+
+
+def _place(last: Item | None, prefix: str, otherwise: str | None) -> str | None:
+    """Return what the sort key of a list's item says after its prefix."""
+    if last is None:
+        return otherwise
+    return str(last[CONTROL.sort]["S"]).removeprefix(prefix)
 
 
 def _principal_items(principal: str, tenant_id: str) -> list[Item]:

@@ -186,6 +186,7 @@ def encode_listed_job(job: Job) -> Item:
     return encode(ListedJobItem, values)
 
 
+@reads("listed job")
 def decode_listed_job(item: Mapping[str, Any]) -> str:
     """Read the id of a listed job."""
     return cast("str", decode(ListedJobItem, item)["job_id"])

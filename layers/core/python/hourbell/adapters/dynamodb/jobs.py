@@ -6,6 +6,7 @@ from typing import Final
 from hourbell.adapters.chunks import chunks
 from hourbell.adapters.dynamodb import layout
 from hourbell.adapters.dynamodb.client import Database
+from hourbell.adapters.dynamodb.codec import Item, readable
 from hourbell.adapters.dynamodb.expressions import assignments
 from hourbell.adapters.dynamodb.job_items import (
     changing_values,
@@ -22,7 +23,7 @@ from hourbell.adapters.dynamodb.job_items import (
 )
 from hourbell.adapters.dynamodb.layout import CONTROL
 from hourbell.adapters.dynamodb.models import JobItem
-from hourbell.adapters.dynamodb.reading import batch_get, get_item, query
+from hourbell.adapters.dynamodb.reading import batch_get, filled, get_item, query
 from hourbell.adapters.dynamodb.transactions import (
     Member,
     Put,
@@ -66,10 +67,18 @@ class DynamoJobs:
         self, tenant_id: str, *, before: str | None, limit: int
     ) -> tuple[Job, ...]:
         """Return the tenant's jobs before the `place` of one, the newest first."""
+
+        def find(last: Item | None) -> list[Item]:
+            place = before if last is None else last[CONTROL.sort]["S"]
+            return self._listed(tenant_id, place, limit)
+
+        return filled(limit, find, self._listed_jobs)
+
+    def _listed(self, tenant_id: str, before: str | None, limit: int) -> list[Item]:
         condition, bound = "", {}
         if before is not None:
             condition, bound = " AND #sort < :before", {":before": {"S": before}}
-        listed = query(
+        return query(
             self._database,
             limit,
             TableName=self._table,
@@ -83,10 +92,13 @@ class DynamoJobs:
             ConsistentRead=True,
             ScanIndexForward=False,
         )
-        keys = [job_item_key(decode_listed_job(item)) for item in listed]
-        found = batch_get(self._database, self._table, keys, consistent=True)
-        jobs = [decode_job(item) for item in found]
-        return tuple(sorted(jobs, key=lambda job: job.place, reverse=True))
+
+    def _listed_jobs(self, listed: Sequence[Item]) -> list[Job]:
+        ids = readable("listed job", decode_listed_job, listed)
+        keys = [job_item_key(each) for each in ids]
+        items = batch_get(self._database, self._table, keys, consistent=True)
+        found = readable("job", decode_job, items)
+        return sorted(found, key=lambda job: job.place, reverse=True)
 
     def items(self, job_id: str, start: int) -> tuple[job_ports.JobItem, ...]:
         """Return items from an index on to the end of its chunk of 25."""

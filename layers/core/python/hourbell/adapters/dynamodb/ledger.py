@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 from hourbell.adapters.deeds import reject_repeats
 from hourbell.adapters.dynamodb import layout
 from hourbell.adapters.dynamodb.client import Database
+from hourbell.adapters.dynamodb.codec import readable
 from hourbell.adapters.dynamodb.dead_letters import LetterQuery, page_of
 from hourbell.adapters.dynamodb.deeds import freeing, is_one_change, members_of
 from hourbell.adapters.dynamodb.moves import update_of
@@ -29,7 +30,7 @@ from hourbell.adapters.sdk_errors import (
     is_unclear,
     translated,
 )
-from hourbell.domain.errors import Permanent, Transient
+from hourbell.domain.errors import Transient, Unreadable
 from hourbell.domain.occurrence import RowKey
 from hourbell.domain.work import Attempt, DeadLetter, OverlapLane, Slot
 from hourbell.usecases.ports import Write
@@ -84,7 +85,12 @@ class DynamoLedger:
         )
         if item is None:
             return OverlapLane(schedule_id)
-        return decode_lane(schedule_id, item)
+        try:
+            return decode_lane(schedule_id, item)
+        except Unreadable:
+            # Callers go on with others, and tell nobody why.
+            log.exception("an unreadable lane", extra={"row": str(item)})
+            raise
 
     def slots(self, tenant_id: str) -> dict[int, Slot]:
         """Return the slots of a tenant that are taken, by number, consistently."""
@@ -99,8 +105,7 @@ class DynamoLedger:
             },
             ConsistentRead=True,
         )
-        slots = [decode_running(tenant_id, item) for item in items]
-        return {slot.number: slot for slot in slots}
+        return {slot.number: slot for slot in _taken(tenant_id, items)}
 
     def attempts(self, key: RowKey) -> tuple[Attempt, ...]:
         """Return the items of an occurrence's attempts, the oldest first."""
@@ -121,7 +126,8 @@ class DynamoLedger:
             ConsistentRead=True,
         )
         # By their keys the tenth would come before the second.
-        return tuple(sorted(_readable(items), key=lambda attempt: attempt.number))
+        found = readable("attempt", decode_attempt, items)
+        return tuple(sorted(found, key=lambda attempt: attempt.number))
 
     def letters(
         self,
@@ -163,10 +169,13 @@ def _is_refusal(error: SdkError) -> bool:
     return isinstance(error, ClientError) and code_of(error) == _CONDITION_FAILED
 
 
-def _readable(items: Iterable[Mapping[str, Any]]) -> Iterator[Attempt]:
-    """Read items; one that cannot be read must not hide the others."""
+def _taken(tenant_id: str, items: Iterable[Mapping[str, Any]]) -> Iterator[Slot]:
+    """Read slots; one that cannot be read is taken, whoever holds it."""
     for item in items:
         try:
-            yield decode_attempt(item)
-        except Permanent:
-            log.exception("an unreadable attempt", extra={"row": str(item)})
+            yield decode_running(tenant_id, item)
+        except Unreadable:
+            log.exception("an unreadable place", extra={"row": str(item)})
+            number = item[layout.CONTROL.sort]["S"].removeprefix(layout.RUNNING)
+            if number.isdecimal():
+                yield Slot(tenant_id, int(number), "")

@@ -1,11 +1,9 @@
 """The list of a tenant's schedules: the index `by_tenant`, shard after shard."""
 
-import logging
-from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from hourbell.adapters.dynamodb.client import Database
-from hourbell.adapters.dynamodb.codec import encode
+from hourbell.adapters.dynamodb.codec import encode, readable
 from hourbell.adapters.dynamodb.layout import (
     BY_TENANT,
     BY_TENANT_SHARDS,
@@ -15,10 +13,7 @@ from hourbell.adapters.dynamodb.models import DefinitionItem
 from hourbell.adapters.dynamodb.schedule_items import decode_entry, tenant_shard
 from hourbell.adapters.listing import Position, position_of
 from hourbell.adapters.sdk_errors import translation
-from hourbell.domain.errors import Permanent
 from hourbell.usecases.ports import ListEntry, Listing
-
-log = logging.getLogger(__name__)
 
 INDEX: Final = "by_tenant"
 
@@ -44,7 +39,7 @@ class ListIndex:
         while position is not None and left > 0:
             items, position = self._read(tenant_id, prefix, position, left)
             left -= len(items)
-            found = _readable(items)
+            found = readable("schedule", decode_entry, items)
             # A prefix that reaches over the name matches the id behind it.
             entries += [each for each in found if each.name.startswith(prefix)]
         return Listing(tuple(entries), None if position is None else position.written())
@@ -81,15 +76,6 @@ class ListIndex:
         with translation():
             answer = self._database.client.query(**arguments)
         return answer["Items"], _next(position, answer.get("LastEvaluatedKey"))
-
-
-def _readable(items: Iterable[Mapping[str, Any]]) -> Iterator[ListEntry]:
-    """Read entries; one that cannot be read must not hide the others."""
-    for item in items:
-        try:
-            yield decode_entry(item)
-        except Permanent:
-            log.exception("an unreadable schedule", extra={"row": str(item)})
 
 
 def _next(position: Position, last: Any) -> Position | None:  # noqa: ANN401 - the client's own

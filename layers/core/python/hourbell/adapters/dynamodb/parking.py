@@ -1,14 +1,13 @@
 """Parked rows on DynamoDB."""
 
-import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from pynamodb.expressions.condition import Condition
 
 from hourbell.adapters.dynamodb import layout
 from hourbell.adapters.dynamodb.client import Database
-from hourbell.adapters.dynamodb.codec import Item, decode, encode
+from hourbell.adapters.dynamodb.codec import Item, decode, encode, readable
 from hourbell.adapters.dynamodb.expressions import (
     assignments,
     conditional,
@@ -17,12 +16,10 @@ from hourbell.adapters.dynamodb.expressions import (
 from hourbell.adapters.dynamodb.models import ParkedItem
 from hourbell.adapters.dynamodb.reading import get_item, query
 from hourbell.adapters.sdk_errors import translation
-from hourbell.domain.errors import Permanent
+from hourbell.domain.errors import Unreadable
 from hourbell.domain.occurrence import RowKey
 from hourbell.domain.parking import ParkedRow
 from hourbell.usecases.ports import ParkedPage, Write
-
-log = logging.getLogger(__name__)
 
 _SEPARATOR: Final = "#"
 
@@ -45,7 +42,7 @@ class DynamoParking:
             ExpressionAttributeValues={":partition": {"S": layout.parking_key(group)}},
             ConsistentRead=True,
         )
-        return tuple(_readable(items))
+        return tuple(readable("parked row", decode_parked, items))
 
     def page(self, group: int, *, after: str | None, limit: int) -> ParkedPage:
         """Return parked rows of a group beyond a place, by one consistent read."""
@@ -69,7 +66,7 @@ class DynamoParking:
             )
         last = answer.get("LastEvaluatedKey")
         return ParkedPage(
-            tuple(_readable(answer["Items"])),
+            tuple(readable("parked row", decode_parked, answer["Items"])),
             None if last is None else last[layout.CONTROL.sort]["S"],
         )
 
@@ -77,7 +74,7 @@ class DynamoParking:
         """Return a parked row, by a consistent read.
 
         Raises:
-            Permanent: what is parked cannot be read.
+            Unreadable: what is parked cannot be read.
         """
         item = get_item(
             self._database, self._table, _item_key(group, key), consistent=True
@@ -141,15 +138,6 @@ def _stands(row: ParkedRow, tries: int) -> Condition:
     return stands
 
 
-def _readable(items: Iterable[Mapping[str, Any]]) -> Iterator[ParkedRow]:
-    """Read items; one that cannot be read must not stop the group's passes."""
-    for item in items:
-        try:
-            yield decode_parked(item)
-        except Permanent:
-            log.exception("an unreadable parked row", extra={"row": str(item)})
-
-
 def encode_parked(row: ParkedRow) -> Item:
     """Write a parked row. It never expires."""
     values = {
@@ -168,7 +156,7 @@ def decode_parked(item: Mapping[str, Any]) -> ParkedRow:
     """Read a parked row.
 
     Raises:
-        Permanent: it is none that this code reads.
+        Unreadable: it is none that this code reads.
     """
     try:
         values = decode(ParkedItem, item)
@@ -184,7 +172,7 @@ def decode_parked(item: Mapping[str, Any]) -> ParkedRow:
             asked_at=values.get("asked_at"),
         )
     except (KeyError, ValueError) as error:
-        raise Permanent("not a parked row", code="unreadable_item") from error
+        raise Unreadable("not a parked row") from error
 
 
 def _key(row: ParkedRow) -> Item:

@@ -9,7 +9,7 @@ from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
 from hourbell.adapters.dynamodb import layout
-from hourbell.adapters.dynamodb.codec import Item, decode, encode
+from hourbell.adapters.dynamodb.codec import Item, decode, encode, reads
 from hourbell.adapters.dynamodb.models import RateItem
 from hourbell.domain.rates import Rate
 
@@ -46,6 +46,7 @@ def taking(minute: datetime, taken: Mapping[int, int], revision: int) -> list[Ac
     ]
 
 
+@reads("minute of a rate")
 def decode_minute(item: Mapping[str, Any]) -> Minute:
     """Read a minute of a rate."""
     values = decode(RateItem, item)

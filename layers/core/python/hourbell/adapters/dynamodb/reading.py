@@ -1,13 +1,16 @@
 """Reads of many items at once."""
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeVar
 
 from hourbell.adapters.chunks import chunks
 from hourbell.adapters.dynamodb.client import Database
 from hourbell.adapters.dynamodb.codec import Item
 from hourbell.adapters.sdk_errors import translation
 from hourbell.domain.errors import Transient
+
+R = TypeVar("R")
+T = TypeVar("T")
 
 MAX_KEYS: Final = 100
 
@@ -77,3 +80,29 @@ def query(database: Database, limit: int | None, **arguments: Any) -> list[Any]:
             break
         arguments["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
     return items
+
+
+def filled(
+    limit: int,
+    find: Callable[[T | None], Sequence[T]],
+    read: Callable[[Sequence[T]], Iterable[R]],
+) -> tuple[R, ...]:
+    """Return the first of a list, whatever of it is left out when it is read.
+
+    Who asks for so many takes fewer for the end of the list.
+
+    Args:
+        limit: how many at most.
+        find: returns up to `limit` items of the list that follow one of its items; from
+            its beginning when None.
+        read: returns what items say, in their order; nothing of one that is left out.
+    """
+    found: list[R] = []
+    last: T | None = None
+    while len(found) < limit:
+        items = find(last)
+        found += read(items)
+        if len(items) < limit:
+            break
+        last = items[-1]
+    return tuple(found[:limit])

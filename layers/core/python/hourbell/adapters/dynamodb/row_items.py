@@ -9,7 +9,7 @@ from hourbell.adapters.dynamodb import layout
 from hourbell.adapters.dynamodb.codec import Item, decode, encode, fields_of
 from hourbell.adapters.dynamodb.models import DispatchItem, OccurrenceItem
 from hourbell.domain.dispatch import Dispatch, DispatchKind
-from hourbell.domain.errors import InvalidInput, Permanent
+from hourbell.domain.errors import InvalidInput, Unreadable
 from hourbell.domain.instants import parse_compact
 from hourbell.domain.occurrence import Occurrence, RowKey, State
 
@@ -81,7 +81,7 @@ def decode_occurrence(item: Mapping[str, Any]) -> Occurrence:
     """Read an occurrence, of a table or of a stream record's new image.
 
     Raises:
-        Permanent: its key or its schema version is none that this code reads.
+        Unreadable: its key or its schema version is none that this code reads.
     """
     keys = decode_row_key(item)
     partition, sort = keys.partition, keys.sort
@@ -144,7 +144,7 @@ def decode_dispatch(item: Mapping[str, Any]) -> Dispatch:
     """Read a dispatch row.
 
     Raises:
-        Permanent: its key or its schema version is none that this code reads.
+        Unreadable: its key or its schema version is none that this code reads.
     """
     keys = decode_row_key(item)
     partition, sort = keys.partition, keys.sort
@@ -197,7 +197,5 @@ def decode_row_key(item: Mapping[str, Any]) -> RowKey:
     return RowKey.parse(item[keys.partition]["S"], item[keys.sort]["S"])
 
 
-def _unreadable(partition: str, sort: str) -> Permanent:
-    return Permanent(
-        f"not a row of the timeline: {partition} {sort}", code="unreadable_item"
-    )
+def _unreadable(partition: str, sort: str) -> Unreadable:
+    return Unreadable(f"not a row of the timeline: {partition} {sort}")

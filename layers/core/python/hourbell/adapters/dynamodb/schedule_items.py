@@ -106,7 +106,7 @@ def decode_schedule(item: Mapping[str, Any]) -> Schedule:
     """Read a current definition.
 
     Raises:
-        Permanent: it is none that this code reads.
+        Unreadable: it is none that this code reads.
     """
     values = decode(DefinitionItem, item)
     return Schedule(
@@ -138,7 +138,7 @@ def decode_entry(item: Mapping[str, Any]) -> ListEntry:
     """Read what the list index has of a definition.
 
     Raises:
-        Permanent: it is none that this code reads.
+        Unreadable: it is none that this code reads.
     """
     fields = fields_of(DefinitionItem)
     values = {
@@ -182,7 +182,7 @@ def decode_version(item: Mapping[str, Any]) -> Version:
     """Read an entry of the version log.
 
     Raises:
-        Permanent: it is none that this code reads.
+        Unreadable: it is none that this code reads.
     """
     values = decode(VersionItem, item)
     return Version(

@@ -14,7 +14,7 @@ from hourbell.adapters.dynamodb.models import (
 )
 from hourbell.adapters.dynamodb.row_items import decode_row_key
 from hourbell.adapters.letters import letter_key, schedule_of
-from hourbell.domain.errors import Permanent
+from hourbell.domain.errors import Unreadable
 from hourbell.domain.occurrence import RowKey
 from hourbell.domain.shards import stable_hash
 from hourbell.domain.work import Attempt, DeadLetter, OverlapLane, Slot
@@ -43,7 +43,7 @@ def decode_attempt(item: Mapping[str, Any]) -> Attempt:
     """Read an attempt.
 
     Raises:
-        Permanent: it is none that this code reads.
+        Unreadable: it is none that this code reads.
     """
     key = decode_row_key(item)
     try:
@@ -85,7 +85,7 @@ def decode_lane(schedule_id: str, item: Mapping[str, Any]) -> OverlapLane:
     """Read a lane.
 
     Raises:
-        Permanent: it is none that this code reads.
+        Unreadable: it is none that this code reads.
     """
     values = decode(LaneItem, item)
     return OverlapLane(
@@ -151,7 +151,7 @@ def decode_letter(tenant_id: str, item: Mapping[str, Any]) -> DeadLetter:
     """Read a dead letter.
 
     Raises:
-        Permanent: it is none that this code reads.
+        Unreadable: it is none that this code reads.
     """
     try:
         values = decode(DeadItem, item)
@@ -168,5 +168,5 @@ def decode_letter(tenant_id: str, item: Mapping[str, Any]) -> DeadLetter:
         raise _unreadable("dead letter") from error
 
 
-def _unreadable(what: str) -> Permanent:
-    return Permanent(f"not a readable {what}", code="unreadable_item")
+def _unreadable(what: str) -> Unreadable:
+    return Unreadable(f"not a readable {what}")
