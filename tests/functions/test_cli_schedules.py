@@ -189,12 +189,6 @@ def test_a_problem_is_passed_on_as_json(gateway: Gateway) -> None:
     assert json.loads(result.stdout)["code"] == "not_found"
 
 
-def test_an_id_cannot_leave_its_path(gateway: Gateway) -> None:
-    result = run("get", "../handlers?x=1", "--json")
-    assert result.exit_code == 1
-    assert json.loads(result.stdout)["status"] == 404
-
-
 def test_an_answer_that_is_no_problem_is_shown(gateway: Gateway) -> None:
     gateway.plain = "<html>bad gateway</html>"
     result = run("get", "sch" + "0" * 26)

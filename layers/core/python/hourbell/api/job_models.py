@@ -22,6 +22,7 @@ from hourbell.domain.job import (
     Result,
     Target,
 )
+from hourbell.domain.names import SCHEDULE_ID
 from hourbell.domain.replanning import Shift
 from hourbell.usecases.get_schedule import check_id
 from hourbell.usecases.jobs import JobPage, NewJob, ResultPage
@@ -47,7 +48,7 @@ Tag = Annotated[
 ]
 ScheduleId = Annotated[
     str,
-    Field(json_schema_extra={"pattern": "^sch[0-9a-hjkmnp-tv-z]{26}$"}),
+    Field(json_schema_extra={"pattern": SCHEDULE_ID}),
     judged(_id),
 ]
 

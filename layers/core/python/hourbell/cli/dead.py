@@ -16,6 +16,7 @@ from hourbell.cli.client import (
     show,
 )
 from hourbell.cli.jobs import Wait, show_job
+from hourbell.cli.schedule_ids import METAVAR, checked_id
 from hourbell.cli.tables import print_table
 
 DEAD: Final = "/v1/dead-letters"
@@ -23,7 +24,8 @@ DEAD: Final = "/v1/dead-letters"
 app = command_group("List dead letters, and replay what they tell of.")
 
 Schedule = Annotated[
-    str | None, typer.Option(metavar="SCHEDULE_ID", help="Of this schedule only.")
+    str | None,
+    typer.Option(metavar=METAVAR, callback=checked_id, help="Of this schedule only."),
 ]
 Since = Annotated[str | None, typer.Option(help="What died then, or later.")]
 Until = Annotated[str | None, typer.Option(help="What died before.")]

@@ -22,6 +22,7 @@ from hourbell.cli.client import (
     show,
 )
 from hourbell.cli.schedule_fields import with_fields
+from hourbell.cli.schedule_ids import ScheduleId
 from hourbell.cli.tables import print_facts, print_table
 
 SCHEDULES = "/v1/schedules"
@@ -32,7 +33,6 @@ MERGE_PATCH = "application/merge-patch+json"
 app = command_group("Create, read and change schedules.")
 app.add_typer(batch.app, name="batch")
 
-ScheduleId = Annotated[str, typer.Argument(metavar="SCHEDULE_ID")]
 Reason = Annotated[str | None, typer.Option(help="For the version log.")]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show what it would do, and do nothing.")

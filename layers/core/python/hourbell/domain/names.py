@@ -1,4 +1,4 @@
-"""How tenants and handlers may be called."""
+"""How tenants and handlers may be called, and what a schedule's id looks like."""
 
 import re
 from typing import Final
@@ -9,6 +9,7 @@ MAX_HANDLER_NAME: Final = 64
 
 # As the schemas of requests say it too.
 TENANT_ID: Final = "^[a-z][a-z0-9-]{1,62}$"
+SCHEDULE_ID: Final = "^sch[0-9a-hjkmnp-tv-z]{26}$"
 HANDLER_NAME: Final = f"^[A-Za-z0-9._-]{{1,{MAX_HANDLER_NAME}}}$"
 
 # Clients take them out of a path, so nothing called so could be reached.
@@ -16,6 +17,7 @@ DOTS: Final = frozenset({".", ".."})
 
 _TENANT_ID = re.compile(TENANT_ID)
 _HANDLER_NAME = re.compile(HANDLER_NAME)
+_SCHEDULE_ID = re.compile(SCHEDULE_ID)
 
 
 def is_tenant_id(text: str) -> bool:
@@ -26,6 +28,11 @@ def is_tenant_id(text: str) -> bool:
 def is_handler_name(text: str) -> bool:
     """Whether it is 1 to 64 of letters, digits, and `. _ -`."""
     return _HANDLER_NAME.fullmatch(text) is not None
+
+
+def is_schedule_id(text: str) -> bool:
+    """Whether it is `sch` and 26 characters of base 32, as ids of schedules are."""
+    return _SCHEDULE_ID.fullmatch(text) is not None
 
 
 def check_tenant_id(text: str, *, field: str = "tenant_id") -> None:

@@ -1,12 +1,12 @@
 """Look at a schedule: its definition, its next time, and its latest occurrences."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from hourbell.domain.definition import Schedule, ScheduleState, Version
 from hourbell.domain.errors import NotFound
+from hourbell.domain.names import is_schedule_id
 from hourbell.domain.occurrence import (
     Occurrence,
     RowKey,
@@ -33,8 +33,6 @@ EXPIRED = "EXPIRED"
 
 # How many times are counted by rule when no row tells their number.
 MAX_COUNTED = 10_000
-
-_ID = re.compile("sch[0-9a-hjkmnp-tv-z]{26}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,7 @@ def check_id(schedule_id: str) -> None:
     Raises:
         NotFound: it cannot be one.
     """
-    if not _ID.fullmatch(schedule_id):
+    if not is_schedule_id(schedule_id):
         raise NotFound
 
 
