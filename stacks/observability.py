@@ -45,6 +45,7 @@ class ObservabilityStack(Stack):
         self.alarms: dict[str, cloudwatch.Alarm] = {}
         self._watch_passes()
         self._watch_letters()
+        self._watch_answers()
         self._watch_ends()
         CfnOutput(self, "AlarmTopic", value=self.topic.topic_arn)
 
@@ -114,6 +115,30 @@ class ObservabilityStack(Stack):
             minutes=3,
             says="The function that takes in what delivery queues gave up crashes.",
         )
+
+    def _watch_answers(self) -> None:
+        """Make the alarms on what the API answers for reasons of its own.
+
+        Single ones of these are repeated by who called; what goes on is not. A call
+        that crashed, or never reached its function, has measured nothing itself.
+        """
+        period = Duration.minutes(5)
+        refused = cloudwatch.Metric(
+            namespace="AWS/ApiGateway",
+            metric_name="5XXError",
+            dimensions_map={"ApiName": self._settings.name("api")},
+            statistic=cloudwatch.Stats.SUM,
+            period=period,
+        )
+        for name, metric, says in (
+            ("api-failing", refused, "The API answers 5xx."),
+            (
+                "workers-failing",
+                self._lambda("Url5xxCount", "workers", period),
+                "The workers' URL answers 5xx.",
+            ),
+        ):
+            self._alarm(name, metric, above=0, minutes=3, says=says)
 
     def _watch_ends(self) -> None:
         """Make the alarms on queues where failures end."""

@@ -23,11 +23,17 @@ EXPECTED = {
     "no-passes": ("AWS/Lambda", "Invocations", "Sum", "LessThanThreshold", 1, 5, 60),
     "redrive-failing": ("Hourbell", "RedrivesFailed", "Maximum", OVER, 0, 3, 300),
     "redrive-broken": ("AWS/Lambda", "Errors", "Sum", OVER, 0, 3, 300),
+    "api-failing": ("AWS/ApiGateway", "5XXError", "Sum", OVER, 0, 3, 300),
+    "workers-failing": ("AWS/Lambda", "Url5xxCount", "Sum", OVER, 0, 3, 300),
     **dict.fromkeys(ENDS, WAITING),
 }
 
 # Which function measures a metric of ours; the materializer by default.
-MEASURED_BY = {"redrive-failing": "redrive", "redrive-broken": "redrive"}
+MEASURED_BY = {
+    "redrive-failing": "redrive",
+    "redrive-broken": "redrive",
+    "workers-failing": "workers",
+}
 
 
 def alarms(assembly: Assembly) -> dict[str, dict[str, Any]]:
@@ -68,6 +74,9 @@ def test_an_alarm_watches_what_the_deployment_has(assembly: Assembly) -> None:
             case "AWS/Lambda":
                 called = assembly.function(MEASURED_BY.get(name, "materializer"))
                 assert watched == {"FunctionName": called.properties["FunctionName"]}
+            case "AWS/ApiGateway":
+                api = assembly.one("AWS::ApiGateway::RestApi")
+                assert watched == {"ApiName": api.properties["Name"]}
             case _:
                 assert watched == {"QueueName": f"hourbell-{name}"}
                 assert watched["QueueName"] in queues
@@ -107,6 +116,26 @@ def test_a_dlq_that_ends_nowhere_has_alarms_on_the_function_that_reads_it(
         if MEASURED_BY.get(name) == "redrive"
     }
     assert watched == {"RedrivesFailed", "Errors"}
+
+
+def test_every_way_to_call_has_an_alarm_on_what_it_answers(assembly: Assembly) -> None:
+    watched = {
+        (alarm["MetricName"], *dimensions(alarm).values())
+        for alarm in alarms(assembly).values()
+    }
+    apis = assembly.of_type("AWS::ApiGateway::RestApi")
+    ways = {("5XXError", each.properties["Name"]) for each in apis}
+    urls = assembly.of_type("AWS::Lambda::Url")
+    functions = {
+        f"{each.logical_id}.Arn": each.properties["FunctionName"]
+        for each in assembly.of_type("AWS::Lambda::Function")
+    }
+    ways |= {
+        ("Url5xxCount", functions[each.properties["TargetFunctionArn"]])
+        for each in urls
+    }
+    assert len(ways) == 2
+    assert ways <= watched
 
 
 def test_silence_is_no_alarm_but_where_passes_should_be(assembly: Assembly) -> None:
