@@ -215,8 +215,7 @@ def _become(
         schedule = find_current(changes, caller.tenant.tenant_id, schedule_id)
         if revision is not None and schedule.revision != revision:
             raise stale(schedule.revision)
-        over = schedule.state is ScheduleState.COMPLETED
-        if schedule.state is state or (over and state is ScheduleState.CANCELED):
+        if is_so(schedule, state):
             return _unchanged(schedule)
         refuse_ended(schedule)
         wanted = replace(
@@ -228,6 +227,15 @@ def _become(
             # Another change was first: judge again by what it left.
             continue
     raise Transient(f"{schedule_id} is changed by others all the time")
+
+
+def is_so(schedule: Schedule, state: ScheduleState) -> bool:
+    """Whether a schedule need not be changed to be in a state.
+
+    Canceling one that is completed changes nothing: it is over already.
+    """
+    over = schedule.state is ScheduleState.COMPLETED
+    return schedule.state is state or (over and state is ScheduleState.CANCELED)
 
 
 def _unchanged(schedule: Schedule) -> Changed:

@@ -8,6 +8,7 @@ from datetime import datetime
 from hourbell.domain.definition import Schedule, ScheduleState, Version
 from hourbell.domain.errors import NotFound
 from hourbell.domain.occurrence import (
+    CancelReason,
     Occurrence,
     RowKey,
     State,
@@ -33,6 +34,9 @@ EXPIRED = "EXPIRED"
 
 # How many times are counted by rule when no row tells their number.
 MAX_COUNTED = 10_000
+
+# How many times to come that were canceled one by one are passed over.
+MAX_PASSED_OVER = 100
 
 _ID = re.compile("sch[0-9a-hjkmnp-tv-z]{26}")
 
@@ -207,6 +211,13 @@ def _glance(library: Library, version: Version, now: datetime) -> _Glance:
     # Times on both sides of now, the latest first, and the rows that they have.
     times = [*([following] if following else []), *past]
     rows = _rows(library, version, times)
+    for _ in range(MAX_PASSED_OVER):
+        if following is None or not _is_canceled_alone(rows.get(following)):
+            break
+        following = _following(version, following)
+        if following is not None:
+            times.insert(0, following)
+            rows |= _rows(library, version, [following])
     ended = _ended(version, times, rows)
     if following is not None and (ended[0] or _is_canceled(rows.get(following))):
         following = None
@@ -228,6 +239,11 @@ def _glance(library: Library, version: Version, now: datetime) -> _Glance:
 
 def _is_canceled(row: Occurrence | None) -> bool:
     return row is not None and row.state is State.CANCELED
+
+
+def _is_canceled_alone(row: Occurrence | None) -> bool:
+    """Whether somebody canceled this one time, and the schedule goes on after it."""
+    return _is_canceled(row) and row is not None and row.reason == CancelReason.CANCELED
 
 
 def _following(version: Version, now: datetime) -> datetime | None:
