@@ -182,10 +182,14 @@ def _replan(
 def _did_it(changes: Changes, job: Job, schedule_id: str) -> bool:
     """Whether this job had made the change before, and could not write it down.
 
-    Others may have changed, or ended, the schedule since.
+    Others may have changed, or ended, the schedule since. A job of the same key that
+    is no longer kept had the same id.
     """
+    since = job.created_at - CLOCK_SKEW
     log = changes.plane.schedules.version_log(schedule_id)
-    return any(version.source == job.source for version in log)
+    return any(
+        version.source == job.source and version.created_at >= since for version in log
+    )
 
 
 def _foresee(

@@ -34,7 +34,7 @@ from hourbell.usecases.handover import (
     foresee_handover,
 )
 from hourbell.usecases.identify import Caller
-from hourbell.usecases.preview import PreviewTime, preview
+from hourbell.usecases.preview import PreviewTime, is_complete, preview
 
 SHOWN: Final = 10
 """How many times a dry run shows."""
@@ -76,11 +76,7 @@ class Forecast:
     canceled: tuple[str, ...]
     already_dispatched: tuple[str, ...]
     tzdb: str
-
-    @property
-    def complete(self) -> bool:
-        """Whether no more times come after these."""
-        return len(self.times) < SHOWN
+    complete: bool
 
 
 Rewrite = Callable[[Schedule], Wanted]
@@ -157,7 +153,8 @@ def foresee_update(
     foreseen = _foreseen(changes, after, now, renewed=renewed)
     heir = foreseen.heir
     since = now if heir.effective_from is None else heir.effective_from - TICK
-    times = preview(heir.timing, since, SHOWN, counted=heir.base_sequence)
+    counted = heir.base_sequence
+    times = preview(heir.timing, since, SHOWN, counted=counted)
     return Forecast(
         after,
         changed,
@@ -165,6 +162,7 @@ def foresee_update(
         tuple(row.occurrence_id for row in foreseen.canceled),
         tuple(row.occurrence_id for row in foreseen.standing),
         heir.tzdb,
+        is_complete(heir.timing, since, SHOWN, times, counted=counted),
     )
 
 
