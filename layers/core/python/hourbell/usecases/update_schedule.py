@@ -16,6 +16,7 @@ from hourbell.domain.errors import (
     PreconditionFailed,
     Transient,
 )
+from hourbell.domain.json_values import is_same_json
 from hourbell.domain.schedule import anchored, validate
 from hourbell.domain.zones import TICK
 from hourbell.usecases.admission import admission_findings
@@ -200,6 +201,9 @@ def _admitted(
     if timing != before.timing:
         validate(timing, now)
     definition = replace(wanted.definition, timing=anchored(timing, now))
+    if is_same_json(definition.payload_json, before.payload_json):
+        # Another order of members is no other payload.
+        definition = replace(definition, payload_json=before.payload_json)
     findings = admission_findings(
         changes.plane.directory, caller.tenant, definition, now, before=before
     )
