@@ -98,3 +98,22 @@ def test_the_next_time_is_the_one_after_those_that_were_canceled(api: Api) -> No
         canceled = api.call("POST", f"/v1/occurrences/{name}/cancel")
         assert canceled.body["state"] == "CANCELED", canceled.text
         assert get(api, schedule_id).body["next_run_at"] == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "place"),
+    [
+        ({"descripton": None}, "descripton"),
+        ({"misfire": {"limt": None}}, "misfire.limt"),
+        ({"retry": {"max_attempt": None}}, "retry.max_attempt"),
+        ({"dst": {"folds": None}}, "dst.folds"),
+    ],
+)
+def test_a_field_that_there_is_not_cannot_be_taken_out(
+    api: Api, fields: dict[str, object], place: str
+) -> None:
+    made = create(api, tracking="TRACKED", misfire={"policy": "CATCH_UP", "limit": 3})
+    answer = patch(api, made["schedule_id"], fields)
+    assert (answer.status, answer.code) == (400, "unknown_field")
+    assert set(answer.findings) == {place}
+    assert get(api, made["schedule_id"]).body == made
