@@ -1,6 +1,7 @@
 """A tenant sees what is DEAD of its own, and replays it by a job."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -245,3 +246,21 @@ class TestCommands:
         done = run("replay", "--dry-run")
         assert "replay, dry run" in done.stdout
         assert "Nothing is dead." not in run("list").stdout
+
+
+def test_a_lower_quota_does_not_change_the_answer_to_a_repeated_replay(
+    api: Api, world: World
+) -> None:
+    def ask(key: str) -> Answer:
+        headers = {"Idempotency-Key": key}
+        return api.call("POST", REPLAY, {"per_minute": 600}, headers=headers)
+
+    first = ask("key")
+    tenant = world.store.tenants["acme"]
+    lower = replace(tenant.quotas, catch_up_per_minute=60)
+    world.store.tenants["acme"] = replace(tenant, quotas=lower)
+    again = ask("key")
+    assert (first.status, again.status) == (202, 202), again.text
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert again.body == first.body
+    assert ask("another").code == "out_of_range"

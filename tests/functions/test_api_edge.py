@@ -118,6 +118,9 @@ def test_an_unknown_route_is_a_problem(api: Api, method: str, path: str) -> None
         ('{"a": "\n"}', "invalid_json"),
         ("{} {}", "invalid_json"),
         ("\ufeff{}", "invalid_json"),
+        ('{"a": "' + "[" * 40, "invalid_json"),
+        # Read anew from each of its quotes, it would take minutes.
+        ('{"a": "' + '\\"' * 120_000, "invalid_json"),
         ('{"a": ' + "[" * 32 + "]" * 32 + "}", "body_too_deep"),
         ("[" * 100_000, "body_too_deep"),
         ('{"a":' * 50_000, "body_too_deep"),

@@ -43,6 +43,29 @@ def test_it_says_when_no_more_come(api: Api) -> None:
     assert body["complete"] is True
 
 
+@pytest.mark.parametrize(
+    ("fields", "complete"),
+    [
+        ({"expression": "at(2027-01-31T09:00:00)", "count": 1}, True),
+        ({"expression": "0 9 * * *", "max_occurrences": 10}, True),
+        ({"expression": "0 9 * * *", "max_occurrences": 11}, False),
+        ({"expression": "0 9 * * *", "end_at": "2026-03-20T09:00:00Z"}, True),
+        ({"expression": "0 9 * * *", "end_at": "2026-03-20T09:00:01Z"}, False),
+    ],
+)
+def test_it_says_so_too_when_as_many_come_as_are_asked_for(
+    api: Api, fields: dict[str, object], *, complete: bool
+) -> None:
+    answer = api.call("POST", PATH, fields)
+    assert len(answer.body["times"]) == fields.get("count", 10)
+    assert answer.body["complete"] is complete
+    if "count" not in fields:
+        wanted = {"name": "bell", "handler": "ring", **fields}
+        query = {"dry_run": ["true"]}
+        rehearsal = api.call("POST", "/v1/schedules", wanted, query=query).body
+        assert (len(rehearsal["times"]), rehearsal["complete"]) == (10, complete)
+
+
 def test_nothing_is_stored(api: Api) -> None:
     assert api.call("POST", PATH, {"expression": "* * * * *"}).status == 200
     assert not api.world.store.schedules

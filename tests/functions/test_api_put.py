@@ -45,6 +45,16 @@ def test_the_same_again_changes_nothing(api: Api) -> None:
     assert again.body == first.body | {"already_dispatched": [], "finished": True}
 
 
+def test_another_order_of_members_is_no_change(api: Api) -> None:
+    payload = {"a": 1, "b": {"c": 1.50, "d": None}}
+    first = put(api, "bell", FIELDS | {"payload": payload})
+    turned = {"b": {"d": None, "c": 1.50}, "a": 1}
+    again = put(api, "bell", FIELDS | {"payload": turned})
+    assert again.body == first.body | {"already_dispatched": [], "finished": True}
+    other = put(api, "bell", FIELDS | {"payload": turned | {"a": 1.0}})
+    assert other.body["version"] == 2
+
+
 def test_a_rate_that_stays_counts_on(api: Api) -> None:
     fields = {"expression": "rate(10 minutes)", "handler": "ring"}
     put(api, "bell", fields)

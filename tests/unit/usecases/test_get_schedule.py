@@ -181,7 +181,7 @@ def test_times_beyond_max_occurrences_were_never_due() -> None:
     first = add(world, Timing("* * * * *", max_occurrences=3))
     run(world, 6)
     assert [due.scheduled_for for due in view(world, first).latest] == [
-        START + n * MINUTE for n in (3, 2)
+        START + n * MINUTE for n in (3, 2, 1)
     ]
     assert view(world, first).next_run_at is None
 
@@ -214,7 +214,9 @@ def test_long_after_its_end_a_schedule_is_still_ended(limit: int) -> None:
     world.store.rows.clear()
     world.clock.advance(MAX_COUNTED * 2 * MINUTE)
     seen = view(world, first)
-    assert (seen.next_run_at, seen.latest) == (None, ())
+    assert seen.next_run_at is None
+    last = [START + n * MINUTE for n in range(limit, max(limit - 5, 0), -1)]
+    assert [due.scheduled_for for due in seen.latest] == last
 
 
 def test_too_many_times_to_count_are_not_counted() -> None:
@@ -339,6 +341,27 @@ class TestHandover:
         assert seen.latest[0].scheduled_for <= now + 3 * MINUTE
         resume(world.changes, self.ANN, row.schedule_id, world.clock.now())
         assert view(world, row).next_run_at == world.clock.now() + MINUTE
+
+    @pytest.mark.parametrize(("changes", "seen"), [(2, 5), (11, 5), (12, 0)])
+    def test_many_changes_hide_neither_the_past_nor_what_comes_next(
+        self, changes: int, seen: int
+    ) -> None:
+        world = World()
+        row = add(world, EVERY_MINUTE)
+        run(world, 10)
+        now = world.clock.now()
+        for _ in range(changes):
+            pause(world.changes, self.ANN, row.schedule_id, now)
+            resume(world.changes, self.ANN, row.schedule_id, now)
+        found = view(world, row)
+        assert found.version.version == 1 + 2 * changes
+        latest = [due.occurrence_id.split(".")[1:] for due in found.latest]
+        assert (
+            latest == [["v1", f"20260309T12{n:02}00Z"] for n in range(10, 5, -1)][:seen]
+        )
+        if seen:
+            # Sent by the first version, before all of the changes.
+            assert found.next_run_at == now + MINUTE
 
     def test_max_occurrences_counts_on_over_a_change(self) -> None:
         world = World()

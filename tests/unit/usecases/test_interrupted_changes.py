@@ -37,6 +37,7 @@ from tests.unit.usecases.test_change_schedule import (
     current,
     version,
 )
+from tests.unit.usecases.test_get_schedule import Unreadable
 from tests.unit.usecases.world import MINUTE, SECOND, START, World, times
 
 
@@ -308,3 +309,42 @@ def test_a_first_row_that_cannot_be_materialized_at_once_is_found_by_a_pass() ->
     assert times(world.rows(State.PLANNED)) == [START + MINUTE]
     world.scan()
     assert times(world.rows(State.SCHEDULED)) == [START + n * MINUTE for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("attempt", [pause, cancel])
+def test_a_change_whose_answer_was_lost_is_answered_again_as_it_was(
+    attempt: Any,
+) -> None:
+    world = World()
+    row = world.add(EVERY_MINUTE)
+    world.scan()
+    world.relay_stream()
+    first = attempt(world.changes, caller(world), row.schedule_id, START)
+    assert [each[-7:] for each in first.already_dispatched] == [
+        f"120{n}00Z" for n in (1, 2, 3)
+    ]
+    world.clock.advance(SECOND)
+    again = attempt(world.changes, caller(world), row.schedule_id, START + SECOND)
+    assert again == replace(first, changed=False)
+    # By then, all that stood has run.
+    world.clock.advance(4 * MINUTE)
+    later = attempt(world.changes, caller(world), row.schedule_id, world.clock.now())
+    assert later == replace(again, already_dispatched=())
+
+
+def test_a_change_that_was_interrupted_is_finished_by_its_repetition() -> None:
+    world = World()
+    row = world.add(EVERY_MINUTE)
+    world.scan()
+    world.relay_stream()
+    timeline: Any = Unreadable(world)
+    broken = replace(world.changes, plane=replace(world.plane, timeline=timeline))
+    half = pause(broken, caller(world), row.schedule_id, START)
+    assert (half.finished, half.already_dispatched) == (False, ())
+    unclear = pause(broken, caller(world), row.schedule_id, START)
+    assert unclear == replace(half, changed=False)
+    done = pause(world.changes, caller(world), row.schedule_id, START)
+    assert (done.changed, done.finished) == (False, True)
+    assert len(done.already_dispatched) == 3
+    assert not done.schedule.handover
+    assert done.schedule == current(world, row)

@@ -1,6 +1,6 @@
 """A job's items are done once each, whoever works at it and whatever stops it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -9,7 +9,8 @@ from hourbell.domain.definition import (
     TenantState,
 )
 from hourbell.domain.errors import Transient
-from hourbell.domain.job import JobState, Progress
+from hourbell.domain.job import Job, JobState, Progress, Result
+from hourbell.usecases.change_schedule import pause, resume
 from hourbell.usecases.jobs import cancel_job, resume_job
 
 from tests.unit.usecases.faults import Crash
@@ -33,6 +34,7 @@ from tests.unit.usecases.jobs import (
     targets,
     watched,
 )
+from tests.unit.usecases.test_change_schedule import caller
 from tests.unit.usecases.world import MINUTE, SECOND, START, World
 
 
@@ -213,3 +215,36 @@ def test_beyond_its_time_no_item_is_begun() -> None:
     report = run(world, job, seconds=0)
     assert (report.requeued, report.results) == (True, [])
     assert not world.store.schedules
+
+
+@pytest.mark.parametrize("operation", ["pause", "resume"])
+def test_what_others_changed_back_since_is_not_done_again(operation: str) -> None:
+    class Unwritten:
+        """The worker ends when its items are done and nothing is written down."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(world.jobs, name)
+
+        def advance(self, job: Job, results: Sequence[Result], *, before: Job) -> Any:
+            if results:
+                raise Crash
+            return world.jobs.advance(job, results, before=before)
+
+    world = ann_world()
+    ids = made(world, 2)
+    if operation == "resume":
+        for each in ids:
+            pause(world.changes, caller(world), each, START)
+        world.clock.advance(MINUTE)
+    was = states(world)
+    job = start(world, operation, targets(ids))
+    with pytest.raises(Crash):
+        run(world, job, watched(world, {"jobs": Unwritten()}))
+    world.clock.advance(SECOND)
+    now = world.clock.now()
+    change_back = resume if operation == "pause" else pause
+    change_back(world.changes, caller(world), ids[0], now)
+    run(world, job)
+    assert outcomes(world, job) == ["CHANGED"] * 2
+    assert states(world)["bell-000"] is was["bell-000"]
+    assert states(world)["bell-001"] is not was["bell-001"]

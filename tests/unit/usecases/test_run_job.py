@@ -229,6 +229,30 @@ def test_a_dry_run_writes_nothing_but_the_job() -> None:
     assert after == before
 
 
+@pytest.mark.parametrize(
+    ("operation", "foretold", "outcome"),
+    [
+        ("pause", "WOULD_REFUSE", "REFUSED"),
+        ("resume", "WOULD_REFUSE", "REFUSED"),
+        ("cancel", "WOULD_NOT_CHANGE", "UNCHANGED"),
+    ],
+)
+def test_a_dry_run_foretells_what_becomes_of_a_completed_schedule(
+    operation: str, foretold: str, outcome: str
+) -> None:
+    for dry_run, expected in ((True, foretold), (False, outcome)):
+        world = ann_world()
+        ids = made(world, 1)
+        over = replace(world.store.schedules[ids[0]], state=ScheduleState.COMPLETED)
+        world.store.schedules[ids[0]] = over
+        job = start(world, operation, targets(ids), dry_run=dry_run)
+        run(world, job)
+        assert outcomes(world, job) == [expected]
+        (result,) = world.store.job_results[job.job_id]
+        if result.refusal is not None:
+            assert result.refusal.code == "schedule_completed"
+
+
 def test_the_dry_run_of_creates_counts_them_against_the_quota() -> None:
     world = ann_world()
     tenant = world.directory.find_tenant("acme")

@@ -180,13 +180,14 @@ def test_a_new_limit_counts_from_its_edit_on(backlog: bool) -> None:
     assert len([r for r in world.rows(State.ENQUEUED) if r.version == 2]) == 10
 
 
-def test_a_repeated_change_does_not_call_an_open_handover_finished() -> None:
+def test_a_repeated_change_finishes_an_open_handover() -> None:
     world = World()
     row = world.add(EVERY_MINUTE)
     advance(world.plane, [row], START)
     interrupted(world, row)
     again = pause(world.changes, caller(world), row.schedule_id, START)
-    assert (again.changed, again.finished) == (False, False)
+    assert (again.changed, again.finished) == (False, True)
+    assert not current(world, row).handover
 
 
 def test_a_schedule_whose_last_time_is_under_way_can_get_another_payload() -> None:

@@ -6,12 +6,12 @@ schedule's zone with its offset.
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import WithJsonSchema
 
 from hourbell.api.documents import Answer, Instant, one_of
-from hourbell.api.json_text import read_json
+from hourbell.api.json_text import read_json, write_json
 from hourbell.api.misfire_models import MisfireAnswer, misfire_answer
 from hourbell.api.requests import EXCLUDED
 from hourbell.api.retry_models import RetryAnswer, retry_answer
@@ -25,12 +25,16 @@ from hourbell.domain.definition import (
 from hourbell.domain.instants import format_instant
 from hourbell.domain.occurrence import Occurrence, State
 from hourbell.domain.overlap import Overlap
+from hourbell.domain.packing import encoded_size
 from hourbell.domain.zones import TZDB_VERSION, Fold, Gap, zone
 from hourbell.usecases.change_schedule import Changed
 from hourbell.usecases.create_schedule import Created
 from hourbell.usecases.get_schedule import EXPIRED, NONE, Due, ScheduleView
 from hourbell.usecases.ports import Listing
 from hourbell.usecases.run_now import Started
+
+MAX_PAYLOADS_BYTES: Final = 3 * 1024 * 1024
+"""What payloads a page of the version log has: Lambda answers up to 6 MiB."""
 
 Excluded = Annotated[list[Any], WithJsonSchema(EXCLUDED)]
 
@@ -246,23 +250,35 @@ def list_answer(page: Listing) -> ListAnswer:
 
 
 def versions_answer(log: Sequence[Version], *, more: bool) -> VersionsAnswer:
-    """Return the answer to a list of versions."""
-    shown = [
-        VersionAnswer(
-            version=each.version,
-            state=each.state,
-            definition=DefinitionAnswer(**_definition(each.definition)),
-            effective_from=_utc(each.effective_from),
-            effective_to=_utc(each.effective_to),
-            tzdb=each.tzdb,
-            created_at=format_instant(each.created_at),
-            created_by=each.created_by,
-            source=each.source,
-            reason=each.reason,
-        )
-        for each in log
-    ]
-    return VersionsAnswer(versions=shown, before=log[-1].version if more else None)
+    """Return the answer to a list of versions.
+
+    Where payloads are large, a page ends early, and `before` leads on.
+    """
+    shown: list[VersionAnswer] = []
+    left = MAX_PAYLOADS_BYTES
+    for each in log:
+        # As a text within Lambda's own JSON, in which its quotes are escaped.
+        left -= encoded_size(write_json(each.definition.payload_json))
+        if shown and left < 0:
+            more = True
+            break
+        shown.append(_version(each))
+    return VersionsAnswer(versions=shown, before=shown[-1].version if more else None)
+
+
+def _version(version: Version) -> VersionAnswer:
+    return VersionAnswer(
+        version=version.version,
+        state=version.state,
+        definition=DefinitionAnswer(**_definition(version.definition)),
+        effective_from=_utc(version.effective_from),
+        effective_to=_utc(version.effective_to),
+        tzdb=version.tzdb,
+        created_at=format_instant(version.created_at),
+        created_by=version.created_by,
+        source=version.source,
+        reason=version.reason,
+    )
 
 
 def schedule_answer(

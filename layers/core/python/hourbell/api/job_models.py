@@ -191,7 +191,8 @@ class JobListAnswer(Answer):
 class ItemProblemAnswer(Answer):
     """Why an item was refused, as the route for one schedule answers it.
 
-    `members` has what comes with some codes, `errors` what is wrong with fields.
+    `members` has what comes with some codes, `errors` what is wrong with fields, the
+    first ten of them.
     """
 
     status: int

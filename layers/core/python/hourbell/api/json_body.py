@@ -20,7 +20,8 @@ MAX_DEPTH = 32
 MAX_DIGITS = 400
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_STRUCTURE = re.compile(r'"(?:[^"\\]|\\.)*"|([\[{])|([\]}])', re.DOTALL)
+# A string without its end goes on to that of the text, so that none is read twice.
+_STRUCTURE = re.compile(r'"(?:[^"\\]|\\.)*+"?|([\[{])|([\]}])', re.DOTALL)
 
 
 def parse_body(text: str) -> dict[str, Any]:

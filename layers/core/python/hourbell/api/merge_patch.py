@@ -1,6 +1,6 @@
 """Apply a JSON merge patch (RFC 7396) to a schedule."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -10,7 +10,7 @@ from hourbell.api.misfire_models import misfire_members
 from hourbell.api.parameters import allowed_fields
 from hourbell.api.problems import request_findings
 from hourbell.api.requests import ScheduleFields
-from hourbell.api.retry_models import retry_members
+from hourbell.api.retry_models import RetryFields, retry_members
 from hourbell.domain.definition import Schedule
 from hourbell.domain.errors import Finding, InvalidInput
 from hourbell.domain.retry import USUAL_RETRY
@@ -56,12 +56,24 @@ def patched(schedule: Schedule, patch: Mapping[str, Any]) -> ScheduleFields:
 def _with_nulls(merged: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     """Return what was merged, with the nulls that say something.
 
-    A deadline of null is none; what is taken out would be the usual one.
+    A deadline of null is none; what is taken out would be the usual one. And a field
+    that there is not cannot be taken out: most likely another one is meant.
     """
-    retry = patch.get("retry")
-    if isinstance(retry, Mapping) and retry.get("deadline_seconds", 0) is None:
-        return {**merged, "retry": {**merged["retry"], "deadline_seconds": None}}
-    return merged
+    allowed = allowed_fields(ScheduleFields)
+    whole = {**merged, **_kept_nulls(patch, allowed[""])}
+    for name in patch.keys() & allowed.keys():
+        if isinstance(patch[name], Mapping):
+            known = set(allowed[name]) - RetryFields.null_says
+            whole[name] = {**whole[name], **_kept_nulls(patch[name], known)}
+    return whole
+
+
+def _kept_nulls(patch: Mapping[str, Any], known: Collection[str]) -> dict[str, None]:
+    return {
+        name: None
+        for name, value in patch.items()
+        if value is None and name not in known
+    }
 
 
 def _errors(error: ValidationError) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from hourbell.domain.instants import format_instant
 from hourbell.domain.zones import TZDB_VERSION
 from hourbell.usecases.create_schedule import Rehearsal
 from hourbell.usecases.preview import PreviewTime
-from hourbell.usecases.update_schedule import SHOWN, Forecast
+from hourbell.usecases.update_schedule import Forecast
 
 
 class PreviewTimeAnswer(Answer):
@@ -80,14 +80,16 @@ def create_rehearsal_answer(
     times: Sequence[PreviewTime],
     loads: Sequence[float | None],
     *,
+    complete: bool,
     named: bool,
 ) -> CreateRehearsalAnswer:
     """Return the answer to the dry run of a create.
 
     Args:
         rehearsal: what it would do.
-        times: the times that there are, of `SHOWN` that were asked for.
+        times: the next times.
         loads: of each of the times.
+        complete: whether no more come after them.
         named: whether a key decides the id already.
     """
     first = rehearsal.first.scheduled_for
@@ -99,7 +101,7 @@ def create_rehearsal_answer(
         for each in rehearsal.refusals
     ]
     return CreateRehearsalAnswer(
-        **_rehearsed(times, loads),
+        **_rehearsed(times, loads, complete=complete),
         accepted=not refusals,
         refusals=refusals,
         schedule=schedule,
@@ -114,7 +116,8 @@ def update_rehearsal_answer(
     active = schedule.state is ScheduleState.ACTIVE
     following = forecast.times[0].utc if active and forecast.times else None
     return UpdateRehearsalAnswer(
-        **_rehearsed(forecast.times, loads) | {"tzdb": forecast.tzdb},
+        **_rehearsed(forecast.times, loads, complete=forecast.complete)
+        | {"tzdb": forecast.tzdb},
         changes=forecast.changes,
         schedule=schedule_answer(schedule, forecast.tzdb, following, ()),
         canceled=list(forecast.canceled),
@@ -122,13 +125,8 @@ def update_rehearsal_answer(
     )
 
 
-def preview_answer(times: Sequence[PreviewTime], *, wanted: int) -> PreviewAnswer:
-    """Return the answer to a preview.
-
-    Args:
-        times: the times that there are.
-        wanted: how many were asked for.
-    """
+def preview_answer(times: Sequence[PreviewTime], *, complete: bool) -> PreviewAnswer:
+    """Return the answer to a preview; `complete`: whether no more times come."""
     shown = [
         PreviewTimeAnswer(
             utc=format_instant(each.utc),
@@ -139,14 +137,14 @@ def preview_answer(times: Sequence[PreviewTime], *, wanted: int) -> PreviewAnswe
         )
         for each in times
     ]
-    return PreviewAnswer(tzdb=TZDB_VERSION, times=shown, complete=len(shown) < wanted)
+    return PreviewAnswer(tzdb=TZDB_VERSION, times=shown, complete=complete)
 
 
 def _rehearsed(
-    times: Sequence[PreviewTime], loads: Sequence[float | None]
+    times: Sequence[PreviewTime], loads: Sequence[float | None], *, complete: bool
 ) -> dict[str, Any]:
     """Return the members of a preview, with the load of each time."""
-    shown = preview_answer(times, wanted=SHOWN)
+    shown = preview_answer(times, complete=complete)
     loaded = [
         RehearsedTimeAnswer(**dict(time), load=load)
         for time, load in zip(shown.times, loads, strict=True)

@@ -37,7 +37,7 @@ from hourbell.usecases.create_schedule import (
 from hourbell.usecases.get_schedule import get_schedule, version_log
 from hourbell.usecases.list_schedules import Filter, list_schedules
 from hourbell.usecases.loads import loads_of
-from hourbell.usecases.preview import preview
+from hourbell.usecases.preview import is_complete, preview
 from hourbell.usecases.update_schedule import SHOWN
 
 MAX_TAG_FILTERS: Final = 10
@@ -162,7 +162,8 @@ def preview_times(body: Annotated[PreviewTimes, Body()]) -> Response[str]:
     timing, after = body.timing(), body.after(current_call(router).now)
     validate(timing, after)
     times = preview(timing, after, body.count)
-    return answer(HTTPStatus.OK, preview_answer(times, wanted=body.count).text)
+    complete = is_complete(timing, after, body.count, times)
+    return answer(HTTPStatus.OK, preview_answer(times, complete=complete).text)
 
 
 def _rehearse(call: Call, request: NewSchedule) -> Response[str]:
@@ -172,7 +173,10 @@ def _rehearse(call: Call, request: NewSchedule) -> Response[str]:
     times = preview(request.timing, call.now, SHOWN)
     loads = loads_of(registry.plane.loads, [each.utc for each in times], call.now)
     named = request.idempotency_key is not None
-    document = create_rehearsal_answer(rehearsal, times, loads, named=named)
+    complete = is_complete(request.timing, call.now, SHOWN, times)
+    document = create_rehearsal_answer(
+        rehearsal, times, loads, complete=complete, named=named
+    )
     return answer(HTTPStatus.OK, document.text)
 
 

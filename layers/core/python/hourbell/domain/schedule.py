@@ -251,7 +251,8 @@ def never_fires(timing: Timing, after: datetime) -> Finding | None:
     if next_time(timing, after) is not None:
         return None
     bound = timing.bound or _bind(timing)
-    start = max(to_utc(after), bound.floor)
+    # Beyond the last time that there can be, local times may not even have a date.
+    start = min(max(to_utc(after), bound.floor), LATEST)
     first = bound.times.next(start)
     if first is None:
         message = _why_no_local_time(timing, start)
@@ -280,7 +281,8 @@ class _Bound:
         # Strictly after the floor means at start_at or later.
         self.floor = EARLIEST
         if timing.start_at is not None:
-            self.floor = max(to_utc(timing.start_at) - TICK, EARLIEST)
+            # Compared first: nothing lies before the first instant of year 1.
+            self.floor = max(to_utc(timing.start_at), EARLIEST + TICK) - TICK
         self.end = LATEST if timing.end_at is None else to_utc(timing.end_at)
 
 

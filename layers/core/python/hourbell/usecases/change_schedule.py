@@ -21,7 +21,7 @@ from hourbell.domain.errors import (
 from hourbell.domain.schedule import anchored, validate
 from hourbell.domain.zones import TZDB_VERSION
 from hourbell.usecases.earlier_ahead import earlier_ahead
-from hourbell.usecases.handover import finish_handover, settle
+from hourbell.usecases.handover import CLOCK_SKEW, finish_handover, settle
 from hourbell.usecases.identify import Caller
 from hourbell.usecases.materialize import Plane
 from hourbell.usecases.ports import Clock, ShardGroups, Succession, Write
@@ -116,7 +116,7 @@ def edit(
         updated_at=now,
     )
     if definition == schedule.definition:
-        return _relabel(changes, schedule, labeled)
+        return _relabel(changes, schedule, labeled, now)
     if definition.timing != schedule.definition.timing:
         validate(definition.timing, now)
     edited = replace(labeled, definition=definition)
@@ -215,9 +215,8 @@ def _become(
         schedule = find_current(changes, caller.tenant.tenant_id, schedule_id)
         if revision is not None and schedule.revision != revision:
             raise stale(schedule.revision)
-        over = schedule.state is ScheduleState.COMPLETED
-        if schedule.state is state or (over and state is ScheduleState.CANCELED):
-            return _unchanged(schedule)
+        if is_so(schedule, state):
+            return _unchanged(changes, schedule, now)
         refuse_ended(schedule)
         wanted = replace(
             schedule, state=state, revision=schedule.revision + 1, updated_at=now
@@ -230,9 +229,33 @@ def _become(
     raise Transient(f"{schedule_id} is changed by others all the time")
 
 
-def _unchanged(schedule: Schedule) -> Changed:
-    """Answer what is like that already; an open handover is not called finished."""
-    return Changed(schedule, changed=False, finished=not schedule.handover)
+def is_so(schedule: Schedule, state: ScheduleState) -> bool:
+    """Whether a schedule need not be changed to be in a state.
+
+    Canceling one that is completed changes nothing: it is over already.
+    """
+    over = schedule.state is ScheduleState.COMPLETED
+    return schedule.state is state or (over and state is ScheduleState.CANCELED)
+
+
+def _unchanged(changes: Changes, schedule: Schedule, now: datetime) -> Changed:
+    """Answer what is like that already, perhaps by a call whose answer was lost.
+
+    As long as something can stand of a change, it is told again, and the change is
+    finished if it was interrupted; an open one is not called finished.
+    """
+    like_that = Changed(schedule, changed=False, finished=not schedule.handover)
+    lately = schedule.updated_at + changes.plane.horizon + 2 * CLOCK_SKEW
+    if not schedule.handover and now > lately:
+        return like_that
+    before = VersionRef(schedule.schedule_id, schedule.version - 1)
+    try:
+        ended = changes.plane.schedules.versions([before], consistent=True).get(before)
+        if ended is None:
+            return like_that
+        return _finished(changes, like_that, ended)
+    except Transient:
+        return like_that
 
 
 def refuse_ended(schedule: Schedule) -> None:
@@ -249,11 +272,13 @@ def refuse_ended(schedule: Schedule) -> None:
         raise Conflict(message, code="schedule_completed")
 
 
-def _relabel(changes: Changes, schedule: Schedule, labeled: Schedule) -> Changed:
+def _relabel(
+    changes: Changes, schedule: Schedule, labeled: Schedule, now: datetime
+) -> Changed:
     """Store description and tags where they differ."""
     same = (schedule.description, schedule.tags) == (labeled.description, labeled.tags)
     if same:
-        return _unchanged(schedule)
+        return _unchanged(changes, schedule, now)
     answer = changes.plane.schedules.relabel(labeled, revision=schedule.revision)
     if answer is Write.APPLIED:
         return Changed(labeled)
@@ -313,17 +338,31 @@ def succeed(
 
 def _finish(changes: Changes, change: Succession) -> Changed:
     """Finish the handover of a change that is stored, if the stores let us."""
+    stored = Changed(change.schedule, finished=False)
     try:
-        done = finish_handover(changes.plane, change.version.ref, changes.clock)
-        if done is None:
-            return Changed(change.schedule, finished=False)
-        settle(changes.plane, change.dispatch, changes.clock.now())
-        standing = (*earlier_ahead(changes.plane, change.ended), *done.standing)
+        done = _finished(changes, stored, change.ended)
+        if done.finished:
+            settle(changes.plane, change.dispatch, changes.clock.now())
     except Transient:
-        return Changed(change.schedule, finished=False)
-    schedule = replace(change.schedule, handover=False)
-    ids = tuple(row.occurrence_id for row in standing)
-    return Changed(schedule, already_dispatched=ids)
+        return stored
+    return done
+
+
+def _finished(changes: Changes, stored: Changed, ended: Version) -> Changed:
+    """Return a change as it is when its handover is finished.
+
+    Raises:
+        Transient: the stores did not answer clearly.
+    """
+    done = finish_handover(changes.plane, stored.schedule.ref, changes.clock)
+    if done is None:
+        return stored
+    standing = (*earlier_ahead(changes.plane, ended), *done.standing)
+    return Changed(
+        replace(stored.schedule, handover=False),
+        stored.changed,
+        tuple(row.occurrence_id for row in standing),
+    )
 
 
 def release_after(current: Version, wanted: Schedule) -> str:

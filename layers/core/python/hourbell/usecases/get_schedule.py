@@ -1,13 +1,16 @@
 """Look at a schedule: its definition, its next time, and its latest occurrences."""
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice, takewhile
 
 from hourbell.domain.definition import Schedule, ScheduleState, Version
 from hourbell.domain.errors import NotFound
 from hourbell.domain.names import is_schedule_id
 from hourbell.domain.occurrence import (
+    CancelReason,
     Occurrence,
     RowKey,
     State,
@@ -23,9 +26,12 @@ from hourbell.usecases.shard_ports import ShardMaps
 
 LATEST = 5
 
-# How many versions are looked at: what is older has no times among the latest, unless
-# a schedule is changed all the time.
+# How many versions are looked at first; seldom has one before them a time to show.
 VERSIONS = 3
+
+# How many more at a time, where they have, and how many at most.
+MORE_VERSIONS = 10
+MAX_VERSIONS = VERSIONS + 2 * MORE_VERSIONS
 
 # States of a time that has no row.
 NONE = "NONE"
@@ -33,6 +39,9 @@ EXPIRED = "EXPIRED"
 
 # How many times are counted by rule when no row tells their number.
 MAX_COUNTED = 10_000
+
+# How many times to come that were canceled one by one are passed over.
+MAX_PASSED_OVER = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +139,9 @@ def view_of(library: Library, schedule: Schedule, now: datetime) -> ScheduleView
         NotFound: its version is not in the log.
         Transient: a store did not answer.
     """
-    log = library.schedules.version_log(
-        schedule.schedule_id, before=schedule.version + 1, limit=VERSIONS
-    )
+    log, glances = _looked_at(library, schedule, now)
     if not log or log[0].version != schedule.version:
         raise NotFound
-    glances = [_glance(library, version, now) for version in _intervals(log)]
     nexts = [
         (each.following, each.tzdb) for each in glances if each.following is not None
     ]
@@ -180,6 +186,44 @@ class _Glance:
     tzdb: str
 
 
+def _looked_at(
+    library: Library, schedule: Schedule, now: datetime
+) -> tuple[list[Version], list[_Glance]]:
+    """Return the latest versions, and the times of those that produce some.
+
+    So many as it takes to find the next time, and LATEST of those before it.
+    """
+    log: list[Version] = []
+    found: dict[int, _Glance] = {}
+    while not _is_enough(log, found.values(), now):
+        page = library.schedules.version_log(
+            schedule.schedule_id,
+            before=log[-1].version if log else schedule.version + 1,
+            limit=MORE_VERSIONS if log else VERSIONS,
+        )
+        if not page:
+            break
+        log += page
+        for version in _intervals(log):
+            if version.version not in found:
+                found[version.version] = _glance(library, version, now)
+    return log, list(found.values())
+
+
+def _is_enough(
+    log: Sequence[Version], glances: Collection[_Glance], now: datetime
+) -> bool:
+    """Whether versions before these have no time to show, or are too many."""
+    if not log:
+        return False
+    oldest = log[-1]
+    if oldest.version == 1 or len(log) >= MAX_VERSIONS:
+        return True
+    # What was sent before a change is still its own version's after it.
+    owns_next = oldest.effective_from is not None and oldest.effective_from <= now
+    return owns_next and sum(len(each.latest) for each in glances) >= LATEST
+
+
 def _intervals(log: Sequence[Version]) -> list[Version]:
     """Return the versions that produce times, with intervals as far as known.
 
@@ -205,14 +249,15 @@ def _glance(library: Library, version: Version, now: datetime) -> _Glance:
     # Times on both sides of now, the latest first, and the rows that they have.
     times = [*([following] if following else []), *past]
     rows = _rows(library, version, times)
+    following = _pass_over(library, version, times, rows) if following else None
     ended = _ended(version, times, rows)
     if following is not None and (ended[0] or _is_canceled(rows.get(following))):
         following = None
-    shown = [
-        instant
-        for instant, is_beyond in zip(times, ended, strict=True)
-        if instant in past and not is_beyond
-    ]
+    beyond = dict(zip(times, ended, strict=True))
+    shown = [instant for instant in past if not beyond[instant]]
+    if len(shown) < len(past):
+        shown = _last_counted(version, now) or shown
+        rows |= _rows(library, version, [each for each in shown if each not in beyond])
     search = Search(
         version, lambda wanted: _rows(library, version, wanted), now - RETENTION
     )
@@ -224,8 +269,48 @@ def _glance(library: Library, version: Version, now: datetime) -> _Glance:
     return _Glance(following, tuple(latest), version.tzdb)
 
 
+def _pass_over(
+    library: Library,
+    version: Version,
+    times: list[datetime],
+    rows: dict[datetime, Occurrence],
+) -> datetime | None:
+    """Return the next time that nobody canceled alone.
+
+    The times after the first one that are looked at are put before it, and their rows
+    to the others.
+    """
+    following: datetime | None = times[0]
+    for _ in range(MAX_PASSED_OVER):
+        if following is None or not _is_canceled_alone(rows.get(following)):
+            break
+        following = _following(version, following)
+        if following is not None:
+            times.insert(0, following)
+            rows |= _rows(library, version, [following])
+    return following
+
+
+def _last_counted(version: Version, now: datetime) -> list[datetime]:
+    """Return the latest times within `max_occurrences`, the latest first.
+
+    None where there are too many to be counted.
+    """
+    left = (version.timing.max_occurrences or 0) - version.base_sequence
+    if left > MAX_COUNTED:
+        return []
+    times = islice(upcoming(version.timing, _start(version) - TICK), max(left, 0))
+    last = deque(takewhile(lambda instant: instant <= now, times), maxlen=LATEST)
+    return list(last)[::-1]
+
+
 def _is_canceled(row: Occurrence | None) -> bool:
     return row is not None and row.state is State.CANCELED
+
+
+def _is_canceled_alone(row: Occurrence | None) -> bool:
+    """Whether somebody canceled this one time, and the schedule goes on after it."""
+    return _is_canceled(row) and row is not None and row.reason == CancelReason.CANCELED
 
 
 def _following(version: Version, now: datetime) -> datetime | None:

@@ -14,17 +14,27 @@ from hourbell.domain.errors import (
 )
 from hourbell.domain.job import Job, Operation, Outcome, Refusal, Result, Target
 from hourbell.usecases import change_schedule
-from hourbell.usecases.change_schedule import Changed, Changes, find_current
+from hourbell.usecases.change_schedule import (
+    Changed,
+    Changes,
+    find_current,
+    is_so,
+    refuse_ended,
+)
 from hourbell.usecases.create_schedule import (
     Registry,
     create_schedule,
     rehearse_create,
 )
+from hourbell.usecases.handover import CLOCK_SKEW
 from hourbell.usecases.identify import Caller
 from hourbell.usecases.job_ports import JobItem
 from hourbell.usecases.replan_schedule import foresee_replan, replan_schedule
 from hourbell.usecases.replay_letter import replay_letter
 from hourbell.usecases.workplace import Workplace
+
+MOST_FINDINGS: Final = 10
+"""How much that is wrong with one item is told: results of 25 lie in one record."""
 
 _CHANGES: Final[Mapping[Operation, Callable[..., Changed]]] = {
     Operation.PAUSE: change_schedule.pause,
@@ -84,11 +94,13 @@ def do_item(
 def refusal_of(error: HourbellError) -> Refusal:
     """Return what an item was refused for.
 
-    A single finding's code is the refusal's own; several are an `invalid_input`.
+    A single finding's code is the refusal's own; several are an `invalid_input`, and
+    the first MOST_FINDINGS of them are told.
     """
     findings = error.findings if isinstance(error, InvalidInput) else ()
     code = InvalidInput.default_code if len(findings) > 1 else error.code
-    return Refusal(error.status, code, error.message, findings, error.members)
+    told = findings[:MOST_FINDINGS]
+    return Refusal(error.status, code, error.message, told, error.members)
 
 
 def failed_result(job: Job, index: int, item: JobItem, *, answered: bool) -> Result:
@@ -131,6 +143,12 @@ def _change(
     now: datetime,
 ) -> Result:
     change, schedule_id = _CHANGES[job.operation], target.schedule_id
+    found = find_current(changes, caller.tenant.tenant_id, schedule_id)
+    if found.updated_at >= job.created_at - CLOCK_SKEW and _did_it(
+        changes, job, schedule_id
+    ):
+        # Others may have changed it back since: doing it again would undo that.
+        return Result(index, Outcome.CHANGED, schedule_id, found.name)
     try:
         done = change(changes, caller, schedule_id, now, reason=job.reason)
     except Conflict:
@@ -164,10 +182,14 @@ def _replan(
 def _did_it(changes: Changes, job: Job, schedule_id: str) -> bool:
     """Whether this job had made the change before, and could not write it down.
 
-    Others may have changed, or ended, the schedule since.
+    Others may have changed, or ended, the schedule since. A job of the same key that
+    is no longer kept had the same id.
     """
+    since = job.created_at - CLOCK_SKEW
     log = changes.plane.schedules.version_log(schedule_id)
-    return any(version.source == job.source for version in log)
+    return any(
+        version.source == job.source and version.created_at >= since for version in log
+    )
 
 
 def _foresee(
@@ -175,11 +197,10 @@ def _foresee(
 ) -> Result:
     """Say what a change of state would do, judged from the schedule as it is."""
     schedule = find_current(changes, caller.tenant.tenant_id, target.schedule_id)
-    if schedule.state is _BECOMES[job.operation]:
+    if is_so(schedule, _BECOMES[job.operation]):
         outcome = Outcome.WOULD_NOT_CHANGE
-    elif schedule.state is ScheduleState.CANCELED:
-        raise Conflict("The schedule is canceled.", code="schedule_canceled")
     else:
+        refuse_ended(schedule)
         outcome = Outcome.WOULD_CHANGE
     return Result(index, outcome, target.schedule_id, schedule.name)
 

@@ -1,5 +1,6 @@
 """Make jobs, read them, stop them and let them go on."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -36,6 +37,9 @@ STALLED: Final = timedelta(minutes=5)
 
 MAX_READS: Final = 5
 """How many pages of results one call reads at most to fill one of its own."""
+
+# The number of an item; no job has more of them than fit into it.
+_INDEX: Final = re.compile("[0-9]{1,10}", re.ASCII)
 
 # How often a change of a job is tried again when its worker was first.
 _ATTEMPTS: Final = 10
@@ -175,7 +179,7 @@ def job_results(
         InvalidInput: no page ended at `after` (`invalid_cursor`).
     """
     get_job(jobs, tenant_id, job_id)
-    if after is not None and not (after.isascii() and after.isdecimal()):
+    if after is not None and not _INDEX.fullmatch(after):
         raise no_cursor(after)
     start = int(after or 0)
     found: list[Result] = []

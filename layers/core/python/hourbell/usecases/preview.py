@@ -1,6 +1,6 @@
 """Show a timing's next times, with what the zone's clocks do to them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -91,6 +91,21 @@ def preview(
         shown.append(_describe(timing, before, instant, first=not shown))
         before = instant
     return shown
+
+
+def is_complete(
+    timing: Timing,
+    after: datetime,
+    count: int,
+    times: Sequence[PreviewTime],
+    *,
+    counted: int = 0,
+) -> bool:
+    """Tell whether no more times come after those of a preview, asked for the same."""
+    most = timing.max_occurrences
+    if len(times) < count or (most is not None and counted + count >= most):
+        return True
+    return next_time(anchored(timing, after), times[-1].utc) is None
 
 
 def preview_times(

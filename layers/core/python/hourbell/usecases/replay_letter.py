@@ -36,13 +36,18 @@ def replay_letter(
     for _ in range(MAX_ROUNDS):
         row = place.find(letter.tenant_id, [name]).get(name)
         if row is None or not _is_dead_by(row, letter):
-            return _past(place, job, index, letter, row)
+            return _past(place, job, index, letter, row, now)
         if job.dry_run:
             return _result(index, Outcome.WOULD_CHANGE, letter)
-        at = max(now, (job.walk and job.walk.next_at) or now)
+        at = _next_at(job, now)
         if replayed(place, row, at, now) is not None:
             return _result(index, Outcome.CHANGED, letter, at)
     raise Transient(f"{name} is contended")
+
+
+def _next_at(job: Job, now: datetime) -> datetime:
+    """Return when the next occurrence may be received, by the job's pace."""
+    return max(now, (job.walk and job.walk.next_at) or now)
 
 
 def _is_dead_by(row: Occurrence, letter: DeadLetter) -> bool:
@@ -50,12 +55,18 @@ def _is_dead_by(row: Occurrence, letter: DeadLetter) -> bool:
 
 
 def _past(
-    place: Workplace, job: Job, index: int, letter: DeadLetter, row: Occurrence | None
+    place: Workplace,
+    job: Job,
+    index: int,
+    letter: DeadLetter,
+    row: Occurrence | None,
+    now: datetime,
 ) -> Result:
     """Tell of a letter that is out of date, and forget it.
 
     What was replayed since the job was made, it has replayed itself and could not
-    write down; or somebody else was first, which comes to the same.
+    write down; or somebody else was first, which comes to the same. What it waits for
+    by now, such as a retry, is not for the next occurrence to wait for.
     """
     if job.dry_run:
         return _result(index, Outcome.WOULD_NOT_CHANGE, letter)
@@ -63,7 +74,8 @@ def _past(
         raise Transient(f"the letter of {letter.occurrence_id} is not forgotten")
     if row is None or row.replayed_at is None or row.replayed_at < job.created_at:
         return _result(index, Outcome.UNCHANGED, letter)
-    return _result(index, Outcome.CHANGED, letter, row.available_at)
+    at = _next_at(job, now)
+    return _result(index, Outcome.CHANGED, letter, min(row.available_at or at, at))
 
 
 def _result(

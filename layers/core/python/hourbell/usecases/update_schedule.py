@@ -16,6 +16,7 @@ from hourbell.domain.errors import (
     PreconditionFailed,
     Transient,
 )
+from hourbell.domain.json_values import is_same_json
 from hourbell.domain.schedule import anchored, validate
 from hourbell.domain.zones import TICK
 from hourbell.usecases.admission import admission_findings
@@ -34,7 +35,7 @@ from hourbell.usecases.handover import (
     foresee_handover,
 )
 from hourbell.usecases.identify import Caller
-from hourbell.usecases.preview import PreviewTime, preview
+from hourbell.usecases.preview import PreviewTime, is_complete, preview
 
 SHOWN: Final = 10
 """How many times a dry run shows."""
@@ -76,11 +77,7 @@ class Forecast:
     canceled: tuple[str, ...]
     already_dispatched: tuple[str, ...]
     tzdb: str
-
-    @property
-    def complete(self) -> bool:
-        """Whether no more times come after these."""
-        return len(self.times) < SHOWN
+    complete: bool
 
 
 Rewrite = Callable[[Schedule], Wanted]
@@ -157,7 +154,8 @@ def foresee_update(
     foreseen = _foreseen(changes, after, now, renewed=renewed)
     heir = foreseen.heir
     since = now if heir.effective_from is None else heir.effective_from - TICK
-    times = preview(heir.timing, since, SHOWN, counted=heir.base_sequence)
+    counted = heir.base_sequence
+    times = preview(heir.timing, since, SHOWN, counted=counted)
     return Forecast(
         after,
         changed,
@@ -165,6 +163,7 @@ def foresee_update(
         tuple(row.occurrence_id for row in foreseen.canceled),
         tuple(row.occurrence_id for row in foreseen.standing),
         heir.tzdb,
+        is_complete(heir.timing, since, SHOWN, times, counted=counted),
     )
 
 
@@ -202,6 +201,9 @@ def _admitted(
     if timing != before.timing:
         validate(timing, now)
     definition = replace(wanted.definition, timing=anchored(timing, now))
+    if is_same_json(definition.payload_json, before.payload_json):
+        # Another order of members is no other payload.
+        definition = replace(definition, payload_json=before.payload_json)
     findings = admission_findings(
         changes.plane.directory, caller.tenant, definition, now, before=before
     )
