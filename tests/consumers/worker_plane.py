@@ -169,6 +169,9 @@ class WorkerPlane:
         if is_live and row.tokens[-1] != token:
             return {"answer": "BUSY", "reason": None, "state": row.state}
         if not is_live:
+            if token in row.tokens:
+                # That of an attempt that is over does not serve again.
+                token = f"token-of-hourbell-{len(row.tokens):04}"
             row.tokens.append(token)
             row.state = "RUNNING"
             row.worker = document["worker"]

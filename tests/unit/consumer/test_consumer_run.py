@@ -341,3 +341,22 @@ def test_what_nobody_handles_or_can_read_is_left_and_a_test_message_deleted() ->
     rig.run()
     assert rig.done == [occurrence_id(1)]
     assert rig.queue.bodies() == others
+
+
+def test_a_claim_repeated_after_its_attempt_is_over_works_with_the_new_token() -> None:
+    rig = Rig()
+    (row,) = rig.enqueue(1)
+    rig.plane.go_wrong(CLAIM, LOST_ANSWER)
+
+    def run_out(route: str) -> None:
+        if route == CLAIM and len(row.tokens) == 1:
+            # Its lease ends, and the occurrence is sent again, before the repetition.
+            row.state = "ENQUEUED"
+
+    rig.plane.after = run_out
+    rig.does()
+    rig.run()
+    first, second = row.tokens
+    assert first != second
+    assert rig.plane.called(COMPLETE)[0]["items"][0]["lease_token"] == second
+    assert row.state == "SUCCEEDED"

@@ -197,3 +197,31 @@ def test_a_sleeping_handler_gives_up_with_the_reason(name: str, reason: str) -> 
     with pytest.raises(Stopped, match=reason):
         context.wait(60)
     assert context.should_stop
+
+
+def test_a_message_of_untracked_work_that_was_not_hidden_is_hidden_sooner(
+    bench: Bench,
+) -> None:
+    bench.hold(1, tracking="UNTRACKED")
+    bench.queue.faults = 1
+    hidden = []
+    for seconds in (20, 24, 25, 44, 45):
+        bench.at(seconds)
+        hidden.append(len(bench.queue.hidden))
+    # A queue hides for 30 s unless it is told another time.
+    assert hidden == [0, 0, 1, 1, 2]
+
+
+def test_untracked_work_does_not_wait_for_the_heartbeats_of_other_work(
+    bench: Bench,
+) -> None:
+    bench.hold(1)
+    bench.hold(2, tracking="UNTRACKED")
+    hidden: list[list[str]] = []
+
+    def after(_: str) -> None:
+        hidden.extend(receipts for receipts, _ in bench.queue.hidden)
+
+    bench.plane.after = after
+    bench.at(20)
+    assert hidden == [["r2"]]

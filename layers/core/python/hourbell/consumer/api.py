@@ -60,11 +60,14 @@ class Claim:
     Attributes:
         reason: of all but RUN, why.
         attempt: of RUN, its number, from 1.
+        lease_token: of RUN, what the attempt is held with. Not the one that was drawn,
+            if the claim was repeated so late that the attempt that it began is over.
     """
 
     answer: Answer
     reason: str | None = None
     attempt: int | None = None
+    lease_token: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +270,12 @@ def _claim(result: Mapping[str, Any]) -> Claim:
     except ValueError:
         # An answer of a later release: what is not understood is left alone.
         answer = Answer.ERROR
-    return Claim(answer, result.get("reason"), result.get("attempt"))
+    return Claim(
+        answer,
+        result.get("reason"),
+        result.get("attempt"),
+        result.get("lease_token"),
+    )
 
 
 def _said(result: Mapping[str, Any]) -> Said:

@@ -6,7 +6,7 @@ every third of the lease; the first one may come sooner.
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Final
@@ -66,8 +66,15 @@ class Leases:
             self._works = [each for each in self._works if each is not work]
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
-        """Beat in the background for as long as the block lasts."""
+    def kept(
+        self, patience: Callable[[], float] = lambda: JOIN_SECONDS
+    ) -> Iterator[None]:
+        """Beat in the background for as long as the block lasts.
+
+        Args:
+            patience: tells at its end how many seconds there are for a beat that is
+                under way; JOIN_SECONDS at most.
+        """
         ending = threading.Event()
         thread = threading.Thread(
             target=self._keep, args=(ending,), name="hourbell-leases", daemon=True
@@ -77,7 +84,7 @@ class Leases:
             yield
         finally:
             ending.set()
-            thread.join(JOIN_SECONDS)
+            thread.join(min(JOIN_SECONDS, max(patience(), 0)))
 
     def _keep(self, ending: threading.Event) -> None:
         # Looked at more often than needed: what is claimed meanwhile is due sooner.
@@ -98,10 +105,12 @@ class Leases:
                 LOGGER.warning("%s: its lease ran out", work.message.occurrence_id)
                 work.lost.set()
         due = [each for each in works if now >= each.beat_at]
+        # First, since it must not wait for heartbeats that nobody answers.
+        self._hide([each for each in due if not each.is_tracked], now)
         tracked = [each for each in due if each.is_tracked]
         for start in range(0, len(tracked), BATCH):
             self._extend(tracked[start : start + BATCH], now)
-        self._hide([each for each in due if not each.gone], now)
+        self._hide([each for each in tracked if not each.gone], now)
 
     def _extend(self, works: Sequence[Work], now: float) -> None:
         try:
@@ -132,16 +141,16 @@ class Leases:
             work.beat_at = now + self.interval / SOONER
 
     def _hide(self, works: Sequence[Work], now: float) -> None:
-        if self._queue is None:
-            return
+        pause = self.interval
+        receipts = [receipt for work in works for receipt in work.receipts]
+        try:
+            if self._queue is not None and receipts:
+                self._queue.hide(receipts, round(self.seconds))
+        except QueueFault as error:
+            # It comes again sooner then: of TRACKED work a claim answers BUSY, other
+            # work would be begun a second time.
+            LOGGER.info("visibility: %s", error)
+            pause = min(pause, FIRST_BEAT_SECONDS) / SOONER
         for work in works:
             if not work.is_tracked:
-                work.beat_at = now + self.interval
-        receipts = [receipt for work in works for receipt in work.receipts]
-        if not receipts:
-            return
-        try:
-            self._queue.hide(receipts, round(self.seconds))
-        except QueueFault as error:
-            # It comes again sooner then: of TRACKED work a claim answers BUSY.
-            LOGGER.info("visibility: %s", error)
+                work.beat_at = now + pause
