@@ -360,3 +360,14 @@ def test_a_claim_repeated_after_its_attempt_is_over_works_with_the_new_token() -
     assert first != second
     assert rig.plane.called(COMPLETE)[0]["items"][0]["lease_token"] == second
     assert row.state == "SUCCEEDED"
+
+
+def test_an_end_that_aws_refuses_for_a_moment_is_said_again() -> None:
+    rig = Rig()
+    (row,) = rig.enqueue(1)
+    # Without a code of ours: rights that are on their way, credentials just over.
+    rig.plane.go_wrong(COMPLETE, *[Fault(status=403, code="")] * 2)
+    rig.does()
+    rig.run()
+    assert row.state == "SUCCEEDED"
+    assert rig.queue.bodies() == []

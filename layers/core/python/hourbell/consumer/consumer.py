@@ -174,8 +174,8 @@ class Consumer:
     def run(self, *, signals: bool = True) -> int:
         """Work until stopped; return how many works were left unfinished.
 
-        Those go on as daemons for as long as the process lives; what they hold, their
-        leases and visibility give back.
+        Those go on as daemons for as long as the process lives, and are told that their
+        leases are lost; what they hold, leases and visibility give back.
 
         Args:
             signals: whether SIGTERM and SIGINT stop it. A second one does what it did
@@ -201,9 +201,15 @@ class Consumer:
             self.stop()
             self._until(self._is_idle, self._options.grace_seconds)
             self._endings.abandon()
+        with self._lock:
+            left = list(self._running)
+        for work in left:
+            # Nobody is heard of it any more.
+            self._leases.drop(work)
+            work.lost.set()
         if self._fault is not None:
             raise self._fault
-        return self._count()
+        return len(left)
 
     def handle(
         self, event: Mapping[str, Any], context: LambdaContext | None = None

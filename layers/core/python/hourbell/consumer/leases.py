@@ -65,6 +65,10 @@ class Leases:
         with self._lock:
             self._works = [each for each in self._works if each is not work]
 
+    def _has(self, work: Work) -> bool:
+        with self._lock:
+            return any(each is work for each in self._works)
+
     @contextmanager
     def kept(
         self, patience: Callable[[], float] = lambda: JOIN_SECONDS
@@ -108,9 +112,31 @@ class Leases:
         # First, since it must not wait for heartbeats that nobody answers.
         self._hide([each for each in due if not each.is_tracked], now)
         tracked = [each for each in due if each.is_tracked]
-        for start in range(0, len(tracked), BATCH):
-            self._extend(tracked[start : start + BATCH], now)
+        self._extend_all(tracked, now)
         self._hide([each for each in tracked if not each.gone], now)
+
+    def _extend_all(self, works: Sequence[Work], now: float) -> None:
+        """Extend leases, side by side: one call that hangs must not cost the others."""
+        batches = [works[at : at + BATCH] for at in range(0, len(works), BATCH)]
+        threads = []
+        for batch in batches[1:]:
+            thread = threading.Thread(
+                target=self._extend,
+                args=(batch, now),
+                name="hourbell-beat",
+                daemon=True,
+            )
+            try:
+                thread.start()
+            except RuntimeError:
+                # There is none to be had: one after the other, then.
+                self._extend(batch, now)
+            else:
+                threads.append(thread)
+        for batch in batches[:1]:
+            self._extend(batch, now)
+        for thread in threads:
+            thread.join()
 
     def _extend(self, works: Sequence[Work], now: float) -> None:
         try:
@@ -119,12 +145,17 @@ class Leases:
             LOGGER.warning("heartbeat: %s", error)
             for work in works:
                 work.beat_at = now + self.interval / SOONER
-            return
-        for work in works:
-            self._note(work, answers[work.message.occurrence_id], now)
+        except Exception:  # noqa: BLE001 - logged, and the next beat follows
+            LOGGER.exception("a heartbeat failed")
+        else:
+            for work in works:
+                self._note(work, answers[work.message.occurrence_id], now)
 
     def _note(self, work: Work, said: Said, now: float) -> None:
         """Keep what a heartbeat sent at `now` answered."""
+        if not self._has(work):
+            # Let go meanwhile: no other heartbeat is going to follow this one.
+            return
         if said.status == HTTPStatus.OK:
             work.beat_at = now + self.interval
             work.lease_ends = now + self.seconds
