@@ -155,12 +155,19 @@ export class Consumer {
     const tracked = works.filter((work) => work.isTracked);
     const running = works.filter((work) => !work.isTracked);
     const beats = setInterval(() => this.#beat(running), (1000 * this.leaseSeconds) / 3);
+    let fault;
     try {
       if (tracked.length) await this.#claim(tracked, running);
+    } catch (error) {
+      // UNTRACKED work needs no claim.
+      fault = error;
+    }
+    try {
       await Promise.all(running.map((work) => this.#perform(work)));
     } finally {
       clearInterval(beats);
     }
+    if (fault) throw fault;
   }
 
   /** Group the copies of a message; leave what is not understood, or not handled. */

@@ -226,10 +226,19 @@ module Hourbell
 
       tracked, running = works.partition(&:tracked)
       beats = Thread.new { beat_for_ever(running) }
-      claim(tracked, running) unless tracked.empty?
+      fault = fault_of { claim(tracked, running) unless tracked.empty? }
+      # UNTRACKED work needs no claim.
       running.map { |work| Thread.new { perform(work) } }.each(&:join)
+      raise fault if fault
     ensure
       beats&.kill
+    end
+
+    def fault_of
+      yield
+      nil
+    rescue NoAnswer, Refused => e
+      e
     end
 
     # Group the copies of a message; leave what is not understood, or not handled.

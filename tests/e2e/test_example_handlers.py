@@ -8,6 +8,7 @@ import pytest
 from tests.consumers.examples import ROOT, Example, in_nodejs, in_ruby, started
 from tests.consumers.memory_queue import body_of, occurrence_id
 from tests.consumers.server import serving
+from tests.consumers.worker_plane import CLAIM, Fault
 from tests.e2e.conftest import eventually
 
 PROGRAMS = ROOT / "tests/consumers"
@@ -59,3 +60,23 @@ def test_whatever_a_handler_throws_is_told_and_ends_nothing(
     told = {each: fake.plane.rows[names[each]].errors[0]["class"] for each in thrown}
     assert told == thrown
     assert fake.plane.rows[names[""]].state == "SUCCEEDED"
+
+
+@pytest.mark.parametrize(("kind", "command"), [("mjs", in_nodejs), ("rb", in_ruby)])
+def test_untracked_work_is_done_while_nothing_can_be_claimed(
+    kind: str, command: Callable[[Path], list[str]], tmp_path: Path
+) -> None:
+    program = PROGRAMS / f"odd_handlers.{kind}"
+    example = Example(kind, lambda: command(program), lambda _: {})  # type: ignore[arg-type, return-value]
+    tracked, untracked = occurrence_id(1), occurrence_id(2)
+    with serving() as fake:
+        fake.plane.add(tracked)
+        fake.plane.go_wrong(CLAIM, *[Fault(status=503)] * 100)
+        fake.queue.put(
+            body_of(tracked), body_of(untracked, tracking="UNTRACKED", payload={})
+        )
+        with started(example, tmp_path, fake.environment()) as consumer:
+            only = [body_of(tracked)]
+            assert eventually(lambda: fake.queue.bodies() == only, 20), consumer.errors
+            consumer.kill()
+    assert fake.plane.rows[tracked].state == "ENQUEUED"
