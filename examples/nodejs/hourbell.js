@@ -224,7 +224,7 @@ export class Consumer {
         work.leaseEnds = since + this.leaseSeconds;
         work.context.attempt = attempt;
         // Another one than was drawn, if the attempt of an earlier try is over.
-        work.token = lease_token;
+        work.token = lease_token ?? work.token;
         running.push(work);
       } else if (["SKIP", "BUSY", "WAIT"].includes(answer)) {
         done.push(...work.receipts);
@@ -295,11 +295,19 @@ export class Consumer {
   /** Extend the leases of what runs, and hide its messages for as long. */
   async #beat(running) {
     const works = running.filter((work) => !work.isOver && !work.context.leaseLost);
-    const tracked = works.filter((work) => work.isTracked);
+    // Side by side: a heartbeat that hangs must not have UNTRACKED work begun again.
+    await Promise.all([
+      this.#extend(works.filter((work) => work.isTracked)),
+      this.#hide(works.flatMap((work) => work.receipts)),
+    ]);
+  }
+
+  async #extend(tracked) {
+    if (!tracked.length) return;
     const since = now();
     try {
       const document = { lease_seconds: this.leaseSeconds, items: tracked.map(named) };
-      const results = tracked.length ? await this.api.post("heartbeat", document) : [];
+      const results = await this.api.post("heartbeat", document);
       for (const [place, result] of results.entries()) {
         const work = tracked[place];
         if (result.status === 200) {
@@ -312,8 +320,10 @@ export class Consumer {
     } catch (error) {
       console.error(`heartbeat: ${error.message}`);
     }
+  }
+
+  async #hide(receipts) {
     try {
-      const receipts = works.flatMap((work) => work.receipts);
       await this.#inTens(receipts, ChangeMessageVisibilityBatchCommand, {
         VisibilityTimeout: this.leaseSeconds,
       });

@@ -284,7 +284,7 @@ module Hourbell
           work.lease_ends = since + @lease_seconds
           work.attempt = result['attempt']
           # Another one than was drawn, if the attempt of an earlier try is over.
-          work.token = result['lease_token']
+          work.token = result['lease_token'] || work.token
           running << work
         when 'SKIP', 'BUSY', 'WAIT' then done.concat(work.receipts)
         else warn "#{work.event['id']}: #{result['answer']} #{result['reason']}, left in the queue"
@@ -394,10 +394,11 @@ module Hourbell
       loop do
         sleep(@lease_seconds / 3.0)
         works = running.reject { |work| work.over || work.lease_lost }
-        next if works.empty?
-
-        extend_leases(works.select(&:tracked))
-        hide(works.flat_map(&:receipts))
+        tracked, untracked = works.partition(&:tracked)
+        # First, since it must not wait for a heartbeat that hangs.
+        hide(untracked.flat_map(&:receipts))
+        extend_leases(tracked)
+        hide(tracked.flat_map(&:receipts))
       end
     end
 

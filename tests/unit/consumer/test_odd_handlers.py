@@ -1,5 +1,7 @@
 """Handlers, exceptions and credentials that are odd, and end no consumer."""
 
+import json
+import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from types import SimpleNamespace
@@ -7,8 +9,8 @@ from typing import Any
 
 import pytest
 from botocore.session import Session
-from hourbell.consumer import Permanent, Throttled
-from hourbell.consumer.http import Endpoint, SignedTransport
+from hourbell.consumer import SCHEMA, Permanent, Throttled, once
+from hourbell.consumer.http import Endpoint, Reply, SignedTransport
 from hourbell.consumer.queue import QueueFault, SqsQueue
 
 from tests.consumers.memory_queue import occurrence_id
@@ -153,3 +155,35 @@ def test_permanent_stays_permanent_without_its_base() -> None:
     rig.does(act)
     rig.run()
     assert row.state == "DEAD"
+
+
+def test_a_connection_that_is_broken_does_not_hide_why_the_work_failed() -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.execute(SCHEMA)
+
+    def work() -> None:
+        with once(connection, occurrence_id(1)):
+            connection.close()
+            raise Permanent("there is no such account")
+
+    with pytest.raises(Permanent):
+        work()
+
+
+def test_a_token_that_is_no_text_is_not_taken_from_an_answer() -> None:
+    rig = Rig()
+    (row,) = rig.enqueue(1)
+    post = rig.plane.post
+
+    def garbled(path: str, body: bytes) -> Reply:
+        reply = post(path, body)
+        document = json.loads(reply.text)
+        for result in document["results"]:
+            if "lease_token" in result:
+                result["lease_token"] = {"of": "another release"}
+        return Reply(reply.status, reply.headers, json.dumps(document))
+
+    rig.plane.post = garbled  # type: ignore[method-assign]
+    rig.does()
+    rig.run()
+    assert row.state == "SUCCEEDED"

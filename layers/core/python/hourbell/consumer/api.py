@@ -270,11 +270,12 @@ def _claim(result: Mapping[str, Any]) -> Claim:
     except ValueError:
         # An answer of a later release: what is not understood is left alone.
         answer = Answer.ERROR
+    token = result.get("lease_token")
     return Claim(
         answer,
         result.get("reason"),
         result.get("attempt"),
-        result.get("lease_token"),
+        token if isinstance(token, str) else None,
     )
 
 
