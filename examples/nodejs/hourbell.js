@@ -218,7 +218,10 @@ export class Consumer {
       return;
     }
     const done = [];
-    for (const [place, { answer, reason, attempt, lease_token }] of results.entries()) {
+    for (const [place, result] of results.entries()) {
+      const { answer, reason, attempt, lease_token, state } = result;
+      // Rows outlive messages: what has none is another tenant's.
+      const isUnknown = reason === "EXPIRED" && !state;
       const work = works[place];
       if (answer === "RUN") {
         work.leaseEnds = since + this.leaseSeconds;
@@ -226,7 +229,7 @@ export class Consumer {
         // Another one than was drawn, if the attempt of an earlier try is over.
         work.token = lease_token ?? work.token;
         running.push(work);
-      } else if (["SKIP", "BUSY", "WAIT"].includes(answer)) {
+      } else if (["SKIP", "BUSY", "WAIT"].includes(answer) && !isUnknown) {
         done.push(...work.receipts);
       } else {
         console.error(`${work.event.id}: ${answer} ${reason}, left in the queue`);

@@ -286,7 +286,10 @@ module Hourbell
           # Another one than was drawn, if the attempt of an earlier try is over.
           work.token = result['lease_token'] || work.token
           running << work
-        when 'SKIP', 'BUSY', 'WAIT' then done.concat(work.receipts)
+        when 'SKIP', 'BUSY', 'WAIT'
+          # Rows outlive messages: what has none is another tenant's.
+          unknown = result['reason'] == 'EXPIRED' && result['state'].nil?
+          unknown ? warn("#{work.event['id']}: unknown to this tenant") : done.concat(work.receipts)
         else warn "#{work.event['id']}: #{result['answer']} #{result['reason']}, left in the queue"
         end
       end

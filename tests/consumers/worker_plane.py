@@ -161,7 +161,8 @@ class WorkerPlane:
         if row is None:
             return {"answer": "SKIP", "reason": "EXPIRED"}
         if row.answer is not None:
-            return {"answer": row.answer[0], "reason": row.answer[1]}
+            answer, reason = row.answer
+            return {"answer": answer, "reason": reason, "state": row.state}
         if row.state in ENDED:
             reason = "CANCELED" if row.state == "CANCELED" else "ALREADY_DONE"
             return {"answer": "SKIP", "reason": reason, "state": row.state}

@@ -110,14 +110,15 @@ def test_what_it_may_not_run_it_deletes_and_what_fails_it_leaves(
     answers = [("SKIP", "CANCELED"), ("BUSY", None), ("WAIT", "OVERLAP")]
     for number, answer in enumerate([*answers, ("ERROR", "unavailable")]):
         fake.plane.rows[occurrence_id(number)].answer = answer
-    untracked = occurrence_id(9)
+    untracked, of_another_tenant = occurrence_id(9), occurrence_id(7)
     fake.plane.refuses = {"no id", NO_TIME}
     fake.queue.put(
         *UNREADABLE,
         body_of(untracked, tracking="UNTRACKED", payload={"account": "u"}),
         body_of(occurrence_id(8), handler="unknown"),
+        body_of(of_another_tenant),
     )
-    stays = len(UNREADABLE) + 2
+    stays = len(UNREADABLE) + 3
     with started(example, books, fake.environment()) as program:
         assert eventually(lambda: len(fake.queue.bodies()) == stays, WAIT_SECONDS), (
             program.errors
@@ -128,6 +129,7 @@ def test_what_it_may_not_run_it_deletes_and_what_fails_it_leaves(
     assert set(UNREADABLE) < set(left)
     assert occurrence_id(3) in " ".join(left)
     assert occurrence_id(8) in " ".join(left)
+    assert of_another_tenant in " ".join(left)
 
 
 @pytest.mark.long

@@ -371,3 +371,16 @@ def test_an_end_that_aws_refuses_for_a_moment_is_said_again() -> None:
     rig.run()
     assert row.state == "SUCCEEDED"
     assert rig.queue.bodies() == []
+
+
+def test_what_hourbell_knows_nothing_of_is_left_to_who_may_know_it() -> None:
+    rig = Rig()
+    (row,) = rig.enqueue(1)
+    # Rows outlive messages: it is another tenant's, and this queue a shared one.
+    foreign = body_of(occurrence_id(2), tenant="south")
+    rig.queue.put(foreign)
+    rig.does()
+    rig.run()
+    assert row.state == "SUCCEEDED"
+    assert rig.done == [occurrence_id(1)]
+    assert rig.queue.bodies() == [foreign]

@@ -15,6 +15,8 @@ from hourbell.consumer.http import Transport
 BATCH: Final = 10
 """How many occurrences a call names at most: what one receive brings."""
 
+EXPIRED: Final = "EXPIRED"
+"""The reason of a claim that finds nothing, or that comes too late."""
 CLAIM_TRIES: Final = 4
 MAX_KIND: Final = 128
 MAX_TEXT: Final = 1_024
@@ -62,12 +64,23 @@ class Claim:
         attempt: of RUN, its number, from 1.
         lease_token: of RUN, what the attempt is held with. Not the one that was drawn,
             if the claim was repeated so late that the attempt that it began is over.
+        state: of all but RUN, the occurrence's; None if there is none for this tenant.
     """
 
     answer: Answer
     reason: str | None = None
     attempt: int | None = None
     lease_token: str | None = None
+    state: str | None = None
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether Hourbell knows no such occurrence, as far as this worker may know.
+
+        Rows outlive messages. So it is another tenant's, whose work must not be lost.
+        """
+        is_expired = self.answer is Answer.SKIP and self.reason == EXPIRED
+        return is_expired and self.state is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +289,7 @@ def _claim(result: Mapping[str, Any]) -> Claim:
         result.get("reason"),
         result.get("attempt"),
         token if isinstance(token, str) else None,
+        result.get("state"),
     )
 
 

@@ -138,6 +138,9 @@ class Intake:
             group.work.attempt = claim.attempt
             group.work.token = claim.lease_token or group.work.token
             self._start(group, since, taken)
+        elif claim.is_unknown:
+            LOGGER.error("%s: unknown to this tenant, left in the queue", name)
+            taken.left += group.copies
         elif claim.answer is Answer.ERROR:
             LOGGER.warning("%s: %s, left in the queue", name, claim.reason)
             taken.is_served = taken.is_served and claim.reason != UNAVAILABLE
