@@ -290,3 +290,15 @@ def test_a_claim_repeated_after_its_lease_ran_out_has_a_lease_again() -> None:
     shop.after(3 * MINUTE)
     assert shop.row(name).attempt == 1
     assert shop.row(name).state in {State.SCHEDULED, State.ENQUEUED}
+
+
+def test_what_began_without_a_quota_takes_no_place_of_it() -> None:
+    shop = Shop()
+    shop.due(3)
+    before, first, second = shop.names()[:3]
+    shop.run(before)
+    store = shop.world.store
+    store.tenants["acme"] = replace(store.tenants["acme"], quotas=Quotas(running=1))
+    shop.run(first)
+    (waits,) = shop.claim(second)
+    assert (waits.answer, waits.reason) == (Answer.WAIT, WaitReason.CONCURRENCY)

@@ -34,8 +34,8 @@ class Answer(StrEnum):
 class SkipReason(StrEnum):
     """Why there is nothing to do.
 
-    EXPIRED: its deadline has passed, or it was missed; or the row is gone, never was, or
-    is another tenant's. A row is kept for longer than SQS keeps its messages.
+    EXPIRED: its deadline has passed, or it was missed; or the row is gone, never was,
+    or is another tenant's. A row is kept for longer than SQS keeps its messages.
     """
 
     CANCELED = "CANCELED"
