@@ -37,6 +37,14 @@ export class Throttled extends Error {
 /** The API did not answer, or asked to be called again. */
 class NoAnswer extends Error {}
 
+/** A whole request was refused, and would be again. */
+class Refused extends Error {
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+}
+
 const now = () => performance.now() / 1000;
 
 /** Wait after so many failures: exponential, with full jitter. */
@@ -45,8 +53,9 @@ const backOff = (failures, cap = 5) =>
 
 /** The worker routes. */
 class Api {
-  constructor({ url, region, service }) {
+  constructor({ url, region, service, timeoutMs }) {
     this.url = url.replace(/\/$/, "");
+    this.timeoutMs = timeoutMs;
     const credentials = defaultProvider();
     this.signer = new SignatureV4({ credentials, region, service, sha256: Sha256 });
   }
@@ -67,18 +76,21 @@ class Api {
     try {
       // Whoever gives out credentials may not answer either.
       const { headers } = await this.signer.sign(request);
-      const signal = AbortSignal.timeout(TIMEOUT_MS);
+      const signal = AbortSignal.timeout(this.timeoutMs);
       response = await fetch(url, { method: "POST", headers, body, signal });
       text = await response.text();
     } catch (error) {
       throw new NoAnswer(`${route}: ${error.message}`);
     }
-    if (response.ok) {
-      return JSON.parse(text).results;
-    }
     const { status } = response;
+    if (response.ok) {
+      const results = resultsOf(text);
+      if (results?.length === document.items.length) return results;
+      throw new NoAnswer(`${route}: ${text.slice(0, 200)} is no answer`);
+    }
     const isTransient = status >= 500 || [408, 425, 429].includes(status);
-    throw new (isTransient ? NoAnswer : Error)(`${route}: HTTP ${status} ${text}`);
+    const message = `${route}: HTTP ${status} ${text}`;
+    throw isTransient ? new NoAnswer(message) : new Refused(message, status);
   }
 }
 
@@ -91,7 +103,9 @@ export class Consumer {
     this.leaseSeconds = leaseSeconds;
     this.worker = `${hostname()}:${process.pid}`.slice(0, 128);
     this.sqs = new SQSClient({ region });
-    this.api = new Api({ url: apiUrl, region, service });
+    // A request that hangs must not take the time of the next heartbeats.
+    const timeoutMs = Math.min(TIMEOUT_MS, 500 * leaseSeconds);
+    this.api = new Api({ url: apiUrl, region, service, timeoutMs });
     this.handlers = new Map();
   }
 
@@ -139,14 +153,21 @@ export class Consumer {
   async #work(messages) {
     const works = await this.#read(messages);
     const tracked = works.filter((work) => work.isTracked);
-    const claimed = tracked.length ? await this.#claim(tracked) : [];
-    const running = [...claimed, ...works.filter((work) => !work.isTracked)];
+    const running = works.filter((work) => !work.isTracked);
     const beats = setInterval(() => this.#beat(running), (1000 * this.leaseSeconds) / 3);
+    let fault;
+    try {
+      if (tracked.length) await this.#claim(tracked, running);
+    } catch (error) {
+      // UNTRACKED work needs no claim.
+      fault = error;
+    }
     try {
       await Promise.all(running.map((work) => this.#perform(work)));
     } finally {
       clearInterval(beats);
     }
+    if (fault) throw fault;
   }
 
   /** Group the copies of a message; leave what is not understood, or not handled. */
@@ -180,31 +201,53 @@ export class Consumer {
     return [...works.values()];
   }
 
-  /** Claim in one call; return what is to be run. */
-  async #claim(works) {
+  /** Claim in one call; add what is to be run to the others. */
+  async #claim(works, running) {
     const since = now();
     const document = {
       worker: this.worker,
       lease_seconds: this.leaseSeconds,
       items: works.map(named),
     };
-    const results = await this.#claimPatiently(document);
-    const running = [];
+    let results;
+    try {
+      results = await this.#claimPatiently(document);
+    } catch (error) {
+      if (error.status !== 400 || works.length === 1) throw error;
+      await this.#claimSingly(works, running);
+      return;
+    }
     const done = [];
-    for (const [place, { answer, reason, attempt }] of results.entries()) {
+    for (const [place, result] of results.entries()) {
+      const { answer, reason, attempt, lease_token, state } = result;
+      // Rows outlive messages: what has none is another tenant's.
+      const isUnknown = reason === "EXPIRED" && !state;
       const work = works[place];
       if (answer === "RUN") {
         work.leaseEnds = since + this.leaseSeconds;
         work.context.attempt = attempt;
+        // Another one than was drawn, if the attempt of an earlier try is over.
+        work.token = lease_token ?? work.token;
         running.push(work);
-      } else if (["SKIP", "BUSY", "WAIT"].includes(answer)) {
+      } else if (["SKIP", "BUSY", "WAIT"].includes(answer) && !isUnknown) {
         done.push(...work.receipts);
       } else {
         console.error(`${work.event.id}: ${answer} ${reason}, left in the queue`);
       }
     }
     await this.#delete(done);
-    return running;
+  }
+
+  /** One of them is no occurrence's, for which the others are not to blame. */
+  async #claimSingly(works, running) {
+    for (const work of works) {
+      try {
+        await this.#claim([work], running);
+      } catch (error) {
+        console.error(error.message);
+        if (error instanceof NoAnswer) return;
+      }
+    }
   }
 
   /** With the same tokens a repeated claim is the same claim. */
@@ -255,11 +298,19 @@ export class Consumer {
   /** Extend the leases of what runs, and hide its messages for as long. */
   async #beat(running) {
     const works = running.filter((work) => !work.isOver && !work.context.leaseLost);
-    const tracked = works.filter((work) => work.isTracked);
+    // Side by side: a heartbeat that hangs must not have UNTRACKED work begun again.
+    await Promise.all([
+      this.#extend(works.filter((work) => work.isTracked)),
+      this.#hide(works.flatMap((work) => work.receipts)),
+    ]);
+  }
+
+  async #extend(tracked) {
+    if (!tracked.length) return;
     const since = now();
     try {
       const document = { lease_seconds: this.leaseSeconds, items: tracked.map(named) };
-      const results = tracked.length ? await this.api.post("heartbeat", document) : [];
+      const results = await this.api.post("heartbeat", document);
       for (const [place, result] of results.entries()) {
         const work = tracked[place];
         if (result.status === 200) {
@@ -272,8 +323,10 @@ export class Consumer {
     } catch (error) {
       console.error(`heartbeat: ${error.message}`);
     }
+  }
+
+  async #hide(receipts) {
     try {
-      const receipts = works.flatMap((work) => work.receipts);
       await this.#inTens(receipts, ChangeMessageVisibilityBatchCommand, {
         VisibilityTimeout: this.leaseSeconds,
       });
@@ -304,22 +357,42 @@ export class Consumer {
 const named = ({ event, token }) => ({ occurrence_id: event.id, lease_token: token });
 
 // One id that is none has a whole claim refused, and with it the others.
-const isDue = (event) => event?.type === DUE && event.data && ID.test(event.id);
+const isDue = (event) =>
+  event?.type === DUE && event.data && typeof event.id === "string" && ID.test(event.id);
+
+/** The results of an answer; undefined if it is none. */
+const resultsOf = (text) =>
+  attempted(() => {
+    const { results } = JSON.parse(text);
+    return results.every((each) => each !== null && typeof each === "object")
+      ? results
+      : undefined;
+  });
+
+/** What a function returns; undefined if it throws. */
+function attempted(step) {
+  try {
+    return step();
+  } catch {
+    return undefined;
+  }
+}
 
 /** Cut a text to what the API takes; no half of a character is left at its end. */
 const cut = (text, most) => String(text).slice(0, most).toWellFormed();
 
 function failureOf(error) {
-  // Anything can be thrown.
+  // Anything can be thrown, also what has no text.
   const failure = {
     class: "RETRYABLE",
-    type: cut(error?.constructor?.name ?? typeof error, 128),
-    message: cut(error?.message ?? error, 1024),
+    type: attempted(() => cut(error.constructor.name, 128)) ?? typeof error,
+    message: attempted(() => cut(error?.message ?? error, 1024)) ?? "(it has no text)",
   };
   if (error instanceof Permanent) failure.class = "PERMANENT";
   if (error instanceof Throttled) {
     failure.class = "THROTTLED";
-    const seconds = Math.ceil(Number(error.retryAfterSeconds ?? Number.NaN));
+    const wait = () => Math.ceil(Number(error.retryAfterSeconds ?? Number.NaN));
+    const seconds = attempted(wait) ?? Number.NaN;
     if (!Number.isNaN(seconds)) {
       failure.retry_after_seconds = Math.min(Math.max(seconds, 0), MAX_RETRY_AFTER);
     }

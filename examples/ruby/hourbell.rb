@@ -30,7 +30,14 @@ module Hourbell
   class NoAnswer < StandardError; end
 
   # A whole request was refused, and would be again.
-  class Refused < StandardError; end
+  class Refused < StandardError
+    attr_reader :status
+
+    def initialize(message, status = nil)
+      super(message)
+      @status = status
+    end
+  end
 
   module_function
 
@@ -45,11 +52,11 @@ module Hourbell
 
   # Signed HTTP to one address.
   class Client
-    TIMEOUT = 30
     AGAIN = [408, 425, 429].freeze
 
-    def initialize(url, service)
+    def initialize(url, service, timeout)
       @url = url.chomp('/')
+      @timeout = timeout
       @signer = Aws::Sigv4::Signer.new(
         service: service,
         region: ENV.fetch('AWS_REGION'),
@@ -68,8 +75,10 @@ module Hourbell
       status = response.code.to_i
       return parsed(path, response.body) if status == 200
 
-      transient = status >= 500 || AGAIN.include?(status)
-      raise transient ? NoAnswer : Refused, "#{path}: HTTP #{status} #{response.body}"
+      message = "#{path}: HTTP #{status} #{response.body}"
+      raise NoAnswer, message if status >= 500 || AGAIN.include?(status)
+
+      raise Refused.new(message, status)
     end
 
     private
@@ -82,21 +91,24 @@ module Hourbell
 
     def send_to(uri, body, headers)
       Net::HTTP.start(uri.host, uri.port, use_ssl: uri.scheme == 'https',
-                                          open_timeout: 3, read_timeout: TIMEOUT, max_retries: 0) do |http|
+                                          open_timeout: 3, read_timeout: @timeout, max_retries: 0) do |http|
         http.post(uri.request_uri, body, headers)
       end
     rescue SystemCallError, SocketError, IOError, Timeout::Error, OpenSSL::SSL::SSLError,
-           Net::HTTPBadResponse => e
+           Net::ProtocolError, Net::HTTPBadResponse, Zlib::Error => e
       raise NoAnswer, "#{uri.path}: #{e.message}"
     end
   end
 
   # The queue.
   class Queue
+    # Longer than a receive waits.
+    TIMEOUT = 30
+
     def initialize(url)
       endpoint = ENV['AWS_ENDPOINT_URL_SQS'] || ENV['AWS_ENDPOINT_URL'] || url[%r{\Ahttps?://[^/]+}]
       @url = url
-      @client = Client.new(endpoint, 'sqs')
+      @client = Client.new(endpoint, 'sqs', TIMEOUT)
     end
 
     def receive
@@ -148,9 +160,11 @@ module Hourbell
     ID = /\Asch[0-9a-z]{26}\.v\d+\.\d{8}T\d{6}Z(\.r[0-9a-f]{16})?\z/
     CLAIM_TRIES = 4
     MAX_RETRY_AFTER = 86_400
+    TIMEOUT = 15
 
     def initialize(api_url:, queue_url:, service: 'execute-api', lease_seconds: 60)
-      @api = Client.new(api_url, service)
+      # A request that hangs must not take the time of the next heartbeats.
+      @api = Client.new(api_url, service, [TIMEOUT, lease_seconds / 2.0].min)
       @queue = Queue.new(queue_url)
       @lease_seconds = lease_seconds
       @worker = "#{Socket.gethostname}:#{Process.pid}"[0, 128]
@@ -208,15 +222,23 @@ module Hourbell
 
     def work_on(messages)
       works = read(messages)
-      tracked, untracked = works.partition(&:tracked)
-      running = (tracked.empty? ? [] : claim(tracked)) + untracked
-      return if running.empty?
+      return if works.empty?
 
-      threads = running.map { |work| Thread.new { perform(work) } }
+      tracked, running = works.partition(&:tracked)
       beats = Thread.new { beat_for_ever(running) }
-      threads.each(&:join)
+      fault = fault_of { claim(tracked, running) unless tracked.empty? }
+      # UNTRACKED work needs no claim.
+      running.map { |work| Thread.new { perform(work) } }.each(&:join)
+      raise fault if fault
     ensure
       beats&.kill
+    end
+
+    def fault_of
+      yield
+      nil
+    rescue NoAnswer, Refused => e
+      e
     end
 
     # Group the copies of a message; leave what is not understood, or not handled.
@@ -251,24 +273,42 @@ module Hourbell
       {}
     end
 
-    # Claim in one call; return what is to be run.
-    def claim(works)
+    # Claim in one call; add what is to be run to the others.
+    def claim(works, running)
       since = Hourbell.now
       results = claim_patiently({ worker: @worker, lease_seconds: @lease_seconds, items: works.map(&:item) })
       done = []
-      running = works.zip(results).filter_map do |work, result|
+      works.zip(results) do |work, result|
         case result['answer']
         when 'RUN'
           work.lease_ends = since + @lease_seconds
           work.attempt = result['attempt']
-          next work
-        when 'SKIP', 'BUSY', 'WAIT' then done.concat(work.receipts)
+          # Another one than was drawn, if the attempt of an earlier try is over.
+          work.token = result['lease_token'] || work.token
+          running << work
+        when 'SKIP', 'BUSY', 'WAIT'
+          # Rows outlive messages: what has none is another tenant's.
+          unknown = result['reason'] == 'EXPIRED' && result['state'].nil?
+          unknown ? warn("#{work.event['id']}: unknown to this tenant") : done.concat(work.receipts)
         else warn "#{work.event['id']}: #{result['answer']} #{result['reason']}, left in the queue"
         end
-        nil
       end
       @queue.delete(done)
-      running
+    rescue Refused => e
+      raise if e.status != 400 || works.one?
+
+      claim_singly(works, running)
+    end
+
+    # One of them is no occurrence's, for which the others are not to blame.
+    def claim_singly(works, running)
+      works.each do |work|
+        claim([work], running)
+      rescue Refused => e
+        warn e.message
+      end
+    rescue NoAnswer => e
+      warn e.message
     end
 
     # With the same tokens a repeated claim is the same claim.
@@ -289,7 +329,10 @@ module Hourbell
       failure = nil
       begin
         @handlers[work.event['data']['handler']].call(work.event, work)
-      rescue StandardError => e
+      rescue SystemExit, SignalException, NoMemoryError
+        raise
+      rescue Exception => e # rubocop:disable Lint/RescueException
+        # NotImplementedError, a stack too deep: no StandardError, and no reason to end.
         failure = failure_of(e)
         warn "#{work.event['id']}: #{failure[:message]}"
       end
@@ -327,14 +370,25 @@ module Hourbell
       when Permanent then failure[:class] = 'PERMANENT'
       when Throttled
         failure[:class] = 'THROTTLED'
-        failure[:retry_after_seconds] = error.retry_after.ceil.clamp(0, MAX_RETRY_AFTER) if error.retry_after
+        seconds = seconds_of(error)
+        failure[:retry_after_seconds] = seconds if seconds
       end
       failure
+    end
+
+    # How long the target asked to wait; nil where it said nothing sensible.
+    def seconds_of(error)
+      seconds = Float(error.retry_after)
+      seconds.clamp(0, MAX_RETRY_AFTER).ceil unless seconds.nan?
+    rescue StandardError
+      nil
     end
 
     # JSON is UTF-8; the name of a file in a message need not be.
     def text_of(error)
       error.message.encode('UTF-8', invalid: :replace, undef: :replace).scrub
+    rescue StandardError
+      '(it has no text)'
     end
 
     # Extend the leases of what runs every third of them, and hide its messages for as
@@ -343,10 +397,11 @@ module Hourbell
       loop do
         sleep(@lease_seconds / 3.0)
         works = running.reject { |work| work.over || work.lease_lost }
-        next if works.empty?
-
-        extend_leases(works.select(&:tracked))
-        hide(works.flat_map(&:receipts))
+        tracked, untracked = works.partition(&:tracked)
+        # First, since it must not wait for a heartbeat that hangs.
+        hide(untracked.flat_map(&:receipts))
+        extend_leases(tracked)
+        hide(tracked.flat_map(&:receipts))
       end
     end
 
@@ -373,8 +428,13 @@ module Hourbell
       warn "heartbeat: #{e.message}"
     end
 
+    # Return the results, one for each item.
     def call(route, document)
-      @api.post("/v1/occurrences/#{route}", document, { 'Content-Type' => 'application/json' })['results']
+      answer = @api.post("/v1/occurrences/#{route}", document, { 'Content-Type' => 'application/json' })
+      results = answer['results'] if answer.is_a?(Hash)
+      return results if results.is_a?(Array) && results.size == document[:items].size && results.all?(Hash)
+
+      raise NoAnswer, "#{route}: no answer"
     end
   end
 end

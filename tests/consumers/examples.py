@@ -60,22 +60,32 @@ def _lambda() -> list[str]:
     ]
 
 
-def _nodejs() -> list[str]:
+def in_nodejs(program: Path) -> list[str]:
+    """Return the command of a program that has the packages of the example."""
     node = shutil.which("node")
     if node is None or shutil.which("npm") is None:
         lacking("Node.js with npm")
     environments.ensure_example()
-    return [node, str(EXAMPLES / "nodejs/main.js")]
+    return [node, str(program)]
 
 
-def _ruby() -> list[str]:
+def _nodejs() -> list[str]:
+    return in_nodejs(EXAMPLES / "nodejs/main.js")
+
+
+def in_ruby(program: Path) -> list[str]:
+    """Return the command of a program that has the gems of the example."""
     ruby = shutil.which("ruby")
     if ruby is None:
         lacking("Ruby")
     needs = [ruby, "-e", "require 'aws-sigv4'; require 'sqlite3'"]
     if subprocess.run(needs, check=False, capture_output=True).returncode:
         lacking("Ruby with aws-sigv4 and sqlite3")
-    return [ruby, str(EXAMPLES / "ruby/main.rb")]
+    return [ruby, str(program)]
+
+
+def _ruby() -> list[str]:
+    return in_ruby(EXAMPLES / "ruby/main.rb")
 
 
 ALL = (

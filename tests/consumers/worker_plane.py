@@ -161,7 +161,8 @@ class WorkerPlane:
         if row is None:
             return {"answer": "SKIP", "reason": "EXPIRED"}
         if row.answer is not None:
-            return {"answer": row.answer[0], "reason": row.answer[1]}
+            answer, reason = row.answer
+            return {"answer": answer, "reason": reason, "state": row.state}
         if row.state in ENDED:
             reason = "CANCELED" if row.state == "CANCELED" else "ALREADY_DONE"
             return {"answer": "SKIP", "reason": reason, "state": row.state}
@@ -169,6 +170,9 @@ class WorkerPlane:
         if is_live and row.tokens[-1] != token:
             return {"answer": "BUSY", "reason": None, "state": row.state}
         if not is_live:
+            if token in row.tokens:
+                # That of an attempt that is over does not serve again.
+                token = f"token-of-hourbell-{len(row.tokens):04}"
             row.tokens.append(token)
             row.state = "RUNNING"
             row.worker = document["worker"]

@@ -28,13 +28,17 @@ from tests.e2e.conftest import eventually
 WAIT_SECONDS = 40.0
 # The shortest that there is.
 LEASE = {"HOURBELL_LEASE_SECONDS": "10"}
+NO_TIME = occurrence_id(1).replace("20260309", "20261399")
+# As of a proxy between that answers by itself.
+NO_RESULTS = Fault(status=200)
 UNREADABLE = (
     "no JSON",
     "[]",
     '{"type": "com.hourbell.occurrence.due.v1"}',
     '{"type": "com.hourbell.occurrence.due.v1", "id": 7, "data": "x"}',
-    # Claimed with others, it has all of them refused.
+    # Claimed with others, these have all of them refused.
     body_of("no id"),
+    body_of(NO_TIME),
 )
 
 
@@ -86,8 +90,8 @@ def test_it_works_off_its_queue_whatever_answers_are_lost(
     enqueue(fake, 12, fails=1)
     fake.queue.put(*[body_of(occurrence_id(n), payload={}) for n in (0, 3, 11)])
     fake.queue.put('{"type": "com.hourbell.handler.test.v1"}')
-    fake.plane.go_wrong(CLAIM, LOST_ANSWER, Fault(status=503))
-    fake.plane.go_wrong(COMPLETE, LOST_ANSWER, Fault(item_status=503))
+    fake.plane.go_wrong(CLAIM, LOST_ANSWER, Fault(status=503), NO_RESULTS)
+    fake.plane.go_wrong(COMPLETE, LOST_ANSWER, Fault(item_status=503), NO_RESULTS)
     fake.plane.go_wrong(FAIL, LOST_ANSWER)
     with started(example, books, fake.environment()) as program:
         assert_all_done(fake, program)
@@ -106,14 +110,15 @@ def test_what_it_may_not_run_it_deletes_and_what_fails_it_leaves(
     answers = [("SKIP", "CANCELED"), ("BUSY", None), ("WAIT", "OVERLAP")]
     for number, answer in enumerate([*answers, ("ERROR", "unavailable")]):
         fake.plane.rows[occurrence_id(number)].answer = answer
-    untracked = occurrence_id(9)
-    fake.plane.refuses = {"no id"}
+    untracked, of_another_tenant = occurrence_id(9), occurrence_id(7)
+    fake.plane.refuses = {"no id", NO_TIME}
     fake.queue.put(
         *UNREADABLE,
         body_of(untracked, tracking="UNTRACKED", payload={"account": "u"}),
         body_of(occurrence_id(8), handler="unknown"),
+        body_of(of_another_tenant),
     )
-    stays = len(UNREADABLE) + 2
+    stays = len(UNREADABLE) + 3
     with started(example, books, fake.environment()) as program:
         assert eventually(lambda: len(fake.queue.bodies()) == stays, WAIT_SECONDS), (
             program.errors
@@ -124,6 +129,7 @@ def test_what_it_may_not_run_it_deletes_and_what_fails_it_leaves(
     assert set(UNREADABLE) < set(left)
     assert occurrence_id(3) in " ".join(left)
     assert occurrence_id(8) in " ".join(left)
+    assert of_another_tenant in " ".join(left)
 
 
 @pytest.mark.long

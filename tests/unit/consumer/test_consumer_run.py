@@ -341,3 +341,46 @@ def test_what_nobody_handles_or_can_read_is_left_and_a_test_message_deleted() ->
     rig.run()
     assert rig.done == [occurrence_id(1)]
     assert rig.queue.bodies() == others
+
+
+def test_a_claim_repeated_after_its_attempt_is_over_works_with_the_new_token() -> None:
+    rig = Rig()
+    (row,) = rig.enqueue(1)
+    rig.plane.go_wrong(CLAIM, LOST_ANSWER)
+
+    def run_out(route: str) -> None:
+        if route == CLAIM and len(row.tokens) == 1:
+            # Its lease ends, and the occurrence is sent again, before the repetition.
+            row.state = "ENQUEUED"
+
+    rig.plane.after = run_out
+    rig.does()
+    rig.run()
+    first, second = row.tokens
+    assert first != second
+    assert rig.plane.called(COMPLETE)[0]["items"][0]["lease_token"] == second
+    assert row.state == "SUCCEEDED"
+
+
+def test_an_end_that_aws_refuses_for_a_moment_is_said_again() -> None:
+    rig = Rig()
+    (row,) = rig.enqueue(1)
+    # Without a code of ours: rights that are on their way, credentials just over.
+    rig.plane.go_wrong(COMPLETE, *[Fault(status=403, code="")] * 2)
+    rig.does()
+    rig.run()
+    assert row.state == "SUCCEEDED"
+    assert rig.queue.bodies() == []
+
+
+def test_what_hourbell_knows_nothing_of_is_left_to_who_may_know_it() -> None:
+    rig = Rig()
+    (row,) = rig.enqueue(1)
+    # Rows outlive messages: it is another tenant's, and this queue a shared one.
+    foreign = body_of(occurrence_id(2), tenant="south")
+    rig.queue.put(foreign)
+    rig.does()
+    rig.run()
+    assert row.state == "SUCCEEDED"
+    assert rig.done == [occurrence_id(1)]
+    assert rig.queue.bodies() == [foreign]

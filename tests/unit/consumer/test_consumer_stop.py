@@ -221,3 +221,23 @@ def test_without_a_queue_it_does_not_run() -> None:
 def test_options_out_of_bounds_are_refused(name: str, value: int) -> None:
     with pytest.raises(ValueError, match=f"{name} is {value}"):
         Options(**{name: value})  # type: ignore[arg-type]
+
+
+def test_what_is_left_at_the_end_learns_that_nobody_keeps_its_lease_any_more() -> None:
+    rig = Rig(grace_seconds=5)
+    rig.enqueue(1)
+    returned, seen = threading.Event(), threading.Event()
+    lost: list[bool] = []
+
+    def act(_: Any, context: Any) -> None:
+        rig.consumer.stop()
+        while not returned.wait(0.002):
+            rig.clock.time += 1
+        lost.append(context.lease_lost)
+        seen.set()
+
+    rig.does(act)
+    assert rig.consumer.run(signals=False) == 1
+    returned.set()
+    assert seen.wait(10)
+    assert lost == [True]

@@ -271,3 +271,34 @@ def test_a_token_that_served_before_does_not_serve_again() -> None:
     # What comes late of the first attempt does not end the second one.
     assert shop.complete(name, token).outcome is Outcome.LEASE_LOST
     assert shop.row(name).state is State.RUNNING
+
+
+def test_a_claim_repeated_after_its_lease_ran_out_has_a_lease_again() -> None:
+    shop = Shop("30 13 * * *")
+    name = shop.due()
+    (first,) = shop.claim(name, token="a" * 20)
+    shop.world.clock.advance(70 * SECOND)
+
+    (again,) = shop.claim(name, token="a" * 20)
+    assert (again.answer, again.attempt) == (Answer.RUN, first.attempt)
+    assert again.lease_expires_at == shop.now + 60 * SECOND
+    # Who was just told to run must not meet another one who is.
+    (other,) = shop.claim(name, token="b" * 20)
+    assert other.answer is Answer.BUSY
+
+    # It is watched on, although the first watch was due before.
+    shop.after(3 * MINUTE)
+    assert shop.row(name).attempt == 1
+    assert shop.row(name).state in {State.SCHEDULED, State.ENQUEUED}
+
+
+def test_what_began_without_a_quota_takes_no_place_of_it() -> None:
+    shop = Shop()
+    shop.due(3)
+    before, first, second = shop.names()[:3]
+    shop.run(before)
+    store = shop.world.store
+    store.tenants["acme"] = replace(store.tenants["acme"], quotas=Quotas(running=1))
+    shop.run(first)
+    (waits,) = shop.claim(second)
+    assert (waits.answer, waits.reason) == (Answer.WAIT, WaitReason.CONCURRENCY)

@@ -232,9 +232,9 @@ Code = Annotated[
 class ClaimedAnswer(Answer):
     """What became of a claim, and of the message with it.
 
-    RUN: do the work, then delete the message. SKIP, BUSY, WAIT: delete it. ERROR: leave
-    it. `lease_token`, `lease_expires_at` and `attempt` are of RUN, `state` of the
-    others, where there is a row.
+    RUN: do the work, then delete the message. SKIP, BUSY, WAIT: delete it. ERROR, and
+    SKIP for EXPIRED without a `state`: leave it. `lease_token`, `lease_expires_at` and
+    `attempt` are of RUN, `state` of the others, where there is a row.
     """
 
     occurrence_id: str

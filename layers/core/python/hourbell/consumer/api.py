@@ -15,6 +15,8 @@ from hourbell.consumer.http import Transport
 BATCH: Final = 10
 """How many occurrences a call names at most: what one receive brings."""
 
+EXPIRED: Final = "EXPIRED"
+"""The reason of a claim that finds nothing, or that comes too late."""
 CLAIM_TRIES: Final = 4
 MAX_KIND: Final = 128
 MAX_TEXT: Final = 1_024
@@ -60,11 +62,25 @@ class Claim:
     Attributes:
         reason: of all but RUN, why.
         attempt: of RUN, its number, from 1.
+        lease_token: of RUN, what the attempt is held with. Not the one that was drawn,
+            if the claim was repeated so late that the attempt that it began is over.
+        state: of all but RUN, the occurrence's; None if there is none for this tenant.
     """
 
     answer: Answer
     reason: str | None = None
     attempt: int | None = None
+    lease_token: str | None = None
+    state: str | None = None
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether Hourbell knows no such occurrence, as far as this worker may know.
+
+        Rows outlive messages. So it is another tenant's, whose work must not be lost.
+        """
+        is_expired = self.answer is Answer.SKIP and self.reason == EXPIRED
+        return is_expired and self.state is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +283,14 @@ def _claim(result: Mapping[str, Any]) -> Claim:
     except ValueError:
         # An answer of a later release: what is not understood is left alone.
         answer = Answer.ERROR
-    return Claim(answer, result.get("reason"), result.get("attempt"))
+    token = result.get("lease_token")
+    return Claim(
+        answer,
+        result.get("reason"),
+        result.get("attempt"),
+        token if isinstance(token, str) else None,
+        result.get("state"),
+    )
 
 
 def _said(result: Mapping[str, Any]) -> Said:

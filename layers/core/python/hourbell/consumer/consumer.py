@@ -5,7 +5,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from inspect import iscoroutinefunction
 from typing import Any, Final, Protocol
 
 from botocore.config import Config
@@ -26,7 +25,14 @@ from hourbell.consumer.intake import Intake
 from hourbell.consumer.leases import Leases
 from hourbell.consumer.options import Options, worker_name
 from hourbell.consumer.queue import Queue, QueueFault, Received, SqsQueue
-from hourbell.consumer.work import LOGGER, Handler, Work, run_handler
+from hourbell.consumer.taking import Taking
+from hourbell.consumer.work import (
+    LOGGER,
+    Handler,
+    Work,
+    is_undone_by_a_call,
+    run_handler,
+)
 
 LOOK_SECONDS: Final = 0.2
 """How long after a signal it is seen at the latest."""
@@ -141,13 +147,15 @@ class Consumer:
             name: as in Hourbell, `data.handler` of the message.
 
         Raises:
-            ValueError: the name is taken, or the function is a coroutine's, which
-                nobody would await: wrap it with `asyncio.run`.
+            ValueError: the name is taken, or a call of the function would begin
+                nothing: it is asynchronous (wrap it with `asyncio.run`), or a
+                generator.
         """
 
         def register(function: Handler) -> Handler:
-            if iscoroutinefunction(function):
-                raise ValueError(f"The function for {name!r} is asynchronous.")
+            if is_undone_by_a_call(function):
+                message = f"The function for {name!r} is asynchronous or a generator."
+                raise ValueError(message)
             if name in self._handlers:
                 raise ValueError(f"Two functions handle {name!r}.")
             self._handlers[name] = function
@@ -166,8 +174,8 @@ class Consumer:
     def run(self, *, signals: bool = True) -> int:
         """Work until stopped; return how many works were left unfinished.
 
-        Those go on as daemons for as long as the process lives; what they hold, their
-        leases and visibility give back.
+        Those go on as daemons for as long as the process lives, and are told that their
+        leases are lost; what they hold, leases and visibility give back.
 
         Args:
             signals: whether SIGTERM and SIGINT stop it. A second one does what it did
@@ -193,9 +201,15 @@ class Consumer:
             self.stop()
             self._until(self._is_idle, self._options.grace_seconds)
             self._endings.abandon()
+        with self._lock:
+            left = list(self._running)
+        for work in left:
+            # Nobody is heard of it any more.
+            self._leases.drop(work)
+            work.lost.set()
         if self._fault is not None:
             raise self._fault
-        return self._count()
+        return len(left)
 
     def handle(
         self, event: Mapping[str, Any], context: LambdaContext | None = None
@@ -222,7 +236,8 @@ class Consumer:
         ]
         size = self._options.concurrency
         left: list[str] = []
-        with self._leases.kept():
+        # Nor must a heartbeat that hangs take the time of the answer.
+        with self._leases.kept(lambda: end - self._clock.now()):
             for start in range(0, len(messages), size):
                 left += self._handle(messages[start : start + size], end)
         return {"batchItemFailures": [{"itemIdentifier": each} for each in left]}
@@ -231,27 +246,35 @@ class Consumer:
         """Work on some messages; return the ids of those that must come again."""
         if self._clock.now() >= end:
             return [each.message_id for each in messages]
-        taken = self._intake.take(messages, self._stopping)
-        left = [each.message_id for each in taken.left]
-        for work in taken.run:
-            work.receipts = []
-            self._start(work)
-        self._until(
-            lambda: all(work.settled.is_set() for work in taken.run),
-            end - self._clock.now(),
-        )
-        for work in taken.run:
-            if not work.finished:
+        taking = Taking(self._intake, self._leases, messages, self._changed.set)
+        self._until(taking.is_done, end - self._clock.now())
+        taken = taking.result()
+        if taken is None:
+            return [each.message_id for each in messages]
+        try:
+            for work in taken.run:
+                work.receipts = []
+                self._start(work)
+            self._until(
+                lambda: all(work.settled.is_set() for work in taken.run),
+                end - self._clock.now(),
+            )
+        finally:
+            unfinished = [work for work in taken.run if not work.finished]
+            for work in unfinished:
                 # Its thread may be frozen with the function, and go on much later.
                 self._leases.drop(work)
                 work.lost.set()
-                left += work.message_ids
-        return left
+        left = [each.message_id for each in taken.left]
+        return left + [name for work in unfinished for name in work.message_ids]
 
     def _receive(self, queue: Queue) -> None:
         failures = 0
         while not self._stopping.is_set():
             self._until(self._has_place, float("inf"))
+            if self._stopping.is_set():
+                # What a receive brought now would only be hidden from others.
+                return
             try:
                 is_served = self._poll(queue)
             except QueueFault as error:
@@ -289,9 +312,16 @@ class Consumer:
     def _start(self, work: Work) -> None:
         with self._lock:
             self._running.append(work)
-        threading.Thread(
+        thread = threading.Thread(
             target=self._work, args=(work,), name=f"hourbell-{work.token}", daemon=True
-        ).start()
+        )
+        try:
+            thread.start()
+        except BaseException:
+            # There is no thread to be had: nobody is going to take it out again.
+            with self._lock:
+                self._running.remove(work)
+            raise
 
     def _work(self, work: Work) -> None:
         try:

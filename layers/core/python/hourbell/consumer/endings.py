@@ -3,12 +3,16 @@
 import threading
 from collections.abc import Sequence
 from http import HTTPStatus
+from typing import Final
 
-from hourbell.consumer.api import ErrorClass, Failure, WorkerApi
+from hourbell.consumer.api import ErrorClass, Failure, Said, WorkerApi
 from hourbell.consumer.clock import Backoff, Clock
 from hourbell.consumer.errors import ApiRefused, NoAnswer
 from hourbell.consumer.queue import Queue, QueueFault
 from hourbell.consumer.work import LOGGER, Work
+
+_PERHAPS_LATER: Final = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
+"""What AWS itself may refuse for a moment: keys and rights are renewed."""
 
 
 class Endings:
@@ -65,11 +69,7 @@ class Endings:
         while True:
             least = 0.0
             try:
-                said = (
-                    self._api.complete(work.held)
-                    if failure is None
-                    else self._api.fail(work.held, failure)
-                )
+                said = self._say(work, failure)
             except ApiRefused as error:
                 LOGGER.error("%s: %s", work.message.occurrence_id, error)
                 return False
@@ -89,6 +89,23 @@ class Endings:
                 return False
             if self._clock.wait(self._abandoned, pause):
                 return False
+
+    def _say(self, work: Work, failure: Failure | None) -> Said:
+        """Complete or fail, once.
+
+        Raises:
+            NoAnswer: there is none, or AWS refused it for what may be a moment.
+            ApiRefused: it would be refused again.
+        """
+        try:
+            if failure is None:
+                return self._api.complete(work.held)
+            return self._api.fail(work.held, failure)
+        except ApiRefused as error:
+            # Hourbell's own refusals have a code.
+            if error.code or error.status not in _PERHAPS_LATER:
+                raise
+            raise NoAnswer(str(error)) from error
 
     def delete(self, receipts: Sequence[str]) -> None:
         """Delete messages; what is not deleted comes again, and is skipped then."""

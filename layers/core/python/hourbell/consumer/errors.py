@@ -17,6 +17,9 @@ class Throttled(Exception):
             next attempt comes no earlier, as far as the deadline allows.
     """
 
+    # For subclasses that do not call the constructor.
+    retry_after_seconds: float | None = None
+
     def __init__(self, message: str = "", *, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after_seconds = retry_after

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError
 from botocore.httpsession import URLLib3Session
 from botocore.session import Session
 
@@ -124,23 +124,24 @@ class SignedTransport:
             headers={"Content-Type": "application/json"},
             data=body,
         )
+        self._sign(request)
         try:
-            self._sign(request)
             answer = self._http.send(request.prepare())
             text = answer.content.decode("utf-8", "replace")
-        except (BotoCoreError, ClientError) as error:
-            # Whoever gives out credentials may not answer either, for a while.
+        except BotoCoreError as error:
             raise OSError(str(error)) from error
         headers = {str(k).lower(): str(v) for k, v in answer.headers.items()}
         return Reply(answer.status_code, headers, text)
 
     def _sign(self, request: AWSRequest) -> None:
-        credentials = self._session.get_credentials()
-        if credentials is None:
+        try:
+            found = self._session.get_credentials()
+            frozen = None if found is None else found.get_frozen_credentials()
+        except Exception as error:
+            # Whoever gives them out may not answer for a while; or they have expired
+            # when they come, by this machine's clock: that is a RuntimeError.
+            raise OSError(str(error)) from error
+        if frozen is None:
             raise OSError("There are no AWS credentials to sign with.")
-        signer = SigV4Auth(
-            credentials.get_frozen_credentials(),
-            self._endpoint.service,
-            self._endpoint.region,
-        )
-        signer.add_auth(request)
+        endpoint = self._endpoint
+        SigV4Auth(frozen, endpoint.service, endpoint.region).add_auth(request)

@@ -8,7 +8,7 @@ time, whatever happened in between.
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, Protocol
 
 TABLE: Final = "hourbell_done"
@@ -89,7 +89,9 @@ def once(
         connection.commit()
     except BaseException:
         # What could not be committed, such as in a busy database, must not stay open.
-        connection.rollback()
+        # Of a broken connection nothing does, and why the block ended counts more.
+        with suppress(Exception):
+            connection.rollback()
         raise
 
 

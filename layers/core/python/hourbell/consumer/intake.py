@@ -75,11 +75,17 @@ class Intake:
         taken = Taken()
         groups = list(self._groups(messages, taken).values())
         tracked = [group for group in groups if group.work.is_tracked]
-        for group in groups:
-            if not group.work.is_tracked:
-                self._start(group, self._clock.now(), taken)
-        for start in range(0, len(tracked), BATCH):
-            self._claim(tracked[start : start + BATCH], stopping, taken)
+        try:
+            for group in groups:
+                if not group.work.is_tracked:
+                    self._start(group, self._clock.now(), taken)
+            for start in range(0, len(tracked), BATCH):
+                self._claim(tracked[start : start + BATCH], stopping, taken)
+        except BaseException:
+            # Nobody is going to work on it, so no beat may keep it from others.
+            for work in taken.run:
+                self._leases.drop(work)
+            raise
         return taken
 
     def _groups(self, messages: Sequence[Received], taken: Taken) -> dict[str, _Group]:
@@ -130,7 +136,11 @@ class Intake:
         name = group.work.message.occurrence_id
         if claim.answer is Answer.RUN:
             group.work.attempt = claim.attempt
+            group.work.token = claim.lease_token or group.work.token
             self._start(group, since, taken)
+        elif claim.is_unknown:
+            LOGGER.error("%s: unknown to this tenant, left in the queue", name)
+            taken.left += group.copies
         elif claim.answer is Answer.ERROR:
             LOGGER.warning("%s: %s, left in the queue", name, claim.reason)
             taken.is_served = taken.is_served and claim.reason != UNAVAILABLE

@@ -6,7 +6,7 @@ every third of the lease; the first one may come sooner.
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Final
@@ -65,9 +65,20 @@ class Leases:
         with self._lock:
             self._works = [each for each in self._works if each is not work]
 
+    def _has(self, work: Work) -> bool:
+        with self._lock:
+            return any(each is work for each in self._works)
+
     @contextmanager
-    def kept(self) -> Iterator[None]:
-        """Beat in the background for as long as the block lasts."""
+    def kept(
+        self, patience: Callable[[], float] = lambda: JOIN_SECONDS
+    ) -> Iterator[None]:
+        """Beat in the background for as long as the block lasts.
+
+        Args:
+            patience: tells at its end how many seconds there are for a beat that is
+                under way; JOIN_SECONDS at most.
+        """
         ending = threading.Event()
         thread = threading.Thread(
             target=self._keep, args=(ending,), name="hourbell-leases", daemon=True
@@ -77,7 +88,7 @@ class Leases:
             yield
         finally:
             ending.set()
-            thread.join(JOIN_SECONDS)
+            thread.join(min(JOIN_SECONDS, max(patience(), 0)))
 
     def _keep(self, ending: threading.Event) -> None:
         # Looked at more often than needed: what is claimed meanwhile is due sooner.
@@ -98,10 +109,34 @@ class Leases:
                 LOGGER.warning("%s: its lease ran out", work.message.occurrence_id)
                 work.lost.set()
         due = [each for each in works if now >= each.beat_at]
+        # First, since it must not wait for heartbeats that nobody answers.
+        self._hide([each for each in due if not each.is_tracked], now)
         tracked = [each for each in due if each.is_tracked]
-        for start in range(0, len(tracked), BATCH):
-            self._extend(tracked[start : start + BATCH], now)
-        self._hide([each for each in due if not each.gone], now)
+        self._extend_all(tracked, now)
+        self._hide([each for each in tracked if not each.gone], now)
+
+    def _extend_all(self, works: Sequence[Work], now: float) -> None:
+        """Extend leases, side by side: one call that hangs must not cost the others."""
+        batches = [works[at : at + BATCH] for at in range(0, len(works), BATCH)]
+        threads = []
+        for batch in batches[1:]:
+            thread = threading.Thread(
+                target=self._extend,
+                args=(batch, now),
+                name="hourbell-beat",
+                daemon=True,
+            )
+            try:
+                thread.start()
+            except RuntimeError:
+                # There is none to be had: one after the other, then.
+                self._extend(batch, now)
+            else:
+                threads.append(thread)
+        for batch in batches[:1]:
+            self._extend(batch, now)
+        for thread in threads:
+            thread.join()
 
     def _extend(self, works: Sequence[Work], now: float) -> None:
         try:
@@ -110,12 +145,17 @@ class Leases:
             LOGGER.warning("heartbeat: %s", error)
             for work in works:
                 work.beat_at = now + self.interval / SOONER
-            return
-        for work in works:
-            self._note(work, answers[work.message.occurrence_id], now)
+        except Exception:  # noqa: BLE001 - logged, and the next beat follows
+            LOGGER.exception("a heartbeat failed")
+        else:
+            for work in works:
+                self._note(work, answers[work.message.occurrence_id], now)
 
     def _note(self, work: Work, said: Said, now: float) -> None:
         """Keep what a heartbeat sent at `now` answered."""
+        if not self._has(work):
+            # Let go meanwhile: no other heartbeat is going to follow this one.
+            return
         if said.status == HTTPStatus.OK:
             work.beat_at = now + self.interval
             work.lease_ends = now + self.seconds
@@ -132,16 +172,16 @@ class Leases:
             work.beat_at = now + self.interval / SOONER
 
     def _hide(self, works: Sequence[Work], now: float) -> None:
-        if self._queue is None:
-            return
+        pause = self.interval
+        receipts = [receipt for work in works for receipt in work.receipts]
+        try:
+            if self._queue is not None and receipts:
+                self._queue.hide(receipts, round(self.seconds))
+        except QueueFault as error:
+            # It comes again sooner then: of TRACKED work a claim answers BUSY, other
+            # work would be begun a second time.
+            LOGGER.info("visibility: %s", error)
+            pause = min(pause, FIRST_BEAT_SECONDS) / SOONER
         for work in works:
             if not work.is_tracked:
-                work.beat_at = now + self.interval
-        receipts = [receipt for work in works for receipt in work.receipts]
-        if not receipts:
-            return
-        try:
-            self._queue.hide(receipts, round(self.seconds))
-        except QueueFault as error:
-            # It comes again sooner then: of TRACKED work a claim answers BUSY.
-            LOGGER.info("visibility: %s", error)
+                work.beat_at = now + pause

@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 MAX_VISIBILITY: Final = 43_200
 _BATCH: Final = 10
 
@@ -90,7 +88,9 @@ class SqsQueue:
                 MaxNumberOfMessages=min(most, _BATCH),
                 WaitTimeSeconds=wait_seconds,
             )
-        except (BotoCoreError, ClientError) as error:
+        except Exception as error:
+            # Not botocore's own only: credentials that have expired when they come, by
+            # this machine's clock, are a RuntimeError.
             raise QueueFault(f"receive: {error}") from error
         return [
             Received(each["MessageId"], each["ReceiptHandle"], each["Body"])
@@ -120,7 +120,7 @@ class SqsQueue:
             ]
             try:
                 answer = call(QueueUrl=self._url, Entries=entries)
-            except (BotoCoreError, ClientError) as error:
+            except Exception as error:  # noqa: BLE001 - raised below, with all others
                 faults.append(str(error))
                 continue
             faults += [str(each.get("Code")) for each in answer.get("Failed", ())]

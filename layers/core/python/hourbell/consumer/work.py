@@ -4,7 +4,14 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from inspect import isawaitable
+from inspect import (
+    isasyncgen,
+    isasyncgenfunction,
+    isawaitable,
+    iscoroutinefunction,
+    isgenerator,
+    isgeneratorfunction,
+)
 from math import ceil, isnan
 
 from hourbell.consumer.api import MAX_RETRY_AFTER, ErrorClass, Failure, Held
@@ -70,8 +77,7 @@ def failure_of(error: BaseException) -> Failure:
     if isinstance(error, Permanent):
         return Failure(ErrorClass.PERMANENT, kind, text)
     if isinstance(error, Throttled):
-        seconds = _seconds(error.retry_after_seconds)
-        return Failure(ErrorClass.THROTTLED, kind, text, seconds)
+        return Failure(ErrorClass.THROTTLED, kind, text, _wait(error))
     return Failure(ErrorClass.RETRYABLE, kind, text)
 
 
@@ -83,20 +89,31 @@ def _text(error: BaseException) -> str:
         return f"(its text cannot be had: {type(fault).__name__})"
 
 
-def _seconds(wait: object) -> int | None:
+def _wait(error: Throttled) -> int | None:
     """Return how long a target asked to wait; None where it said nothing sensible."""
     try:
-        seconds = float(str(wait))
-    except ValueError:
+        seconds = float(str(error.retry_after_seconds))
+    except Exception:  # noqa: BLE001 - whatever a subclass computes must end no consumer
         return None
     if isnan(seconds):
         return None
     return ceil(min(max(seconds, 0), MAX_RETRY_AFTER))
 
 
-def _refuse_awaitable(answer: object) -> None:
+def is_undone_by_a_call(function: object) -> bool:
+    """Whether a call of a function begins nothing: coroutines and generators."""
+    return (
+        iscoroutinefunction(function)
+        or isgeneratorfunction(function)
+        or isasyncgenfunction(function)
+    )
+
+
+def _refuse_undone(answer: object) -> None:
     if isawaitable(answer):
         raise TypeError("The handler is asynchronous, and nobody awaits it.")
+    if isgenerator(answer) or isasyncgen(answer):
+        raise TypeError("The handler is a generator, and nobody takes its steps.")
 
 
 def run_handler(work: Work, context: Context) -> Failure | None:
@@ -107,7 +124,7 @@ def run_handler(work: Work, context: Context) -> Failure | None:
             than it.
     """
     try:
-        _refuse_awaitable(work.handler(work.message, context))
+        _refuse_undone(work.handler(work.message, context))
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException as error:

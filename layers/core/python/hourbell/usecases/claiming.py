@@ -163,7 +163,7 @@ def _taking_over(place: Workplace, wish: Wish, terms: Terms) -> Plan:
     """Decide about an occurrence that a worker has, or had."""
     row, now = wish.row, terms.now
     if row.lease_token is not None and row.lease_token == wish.order.lease_token:
-        return Plan(_running(row))
+        return _going_on(row, terms)
     # Whose clock is ahead must not end a lease before its worker thinks it ends.
     if (row.lease_expires_at or now) + CLOCK_SKEW > now:
         return Plan(Claimed(row.occurrence_id, Answer.BUSY, state=row.state))
@@ -190,6 +190,20 @@ def _taking_over(place: Workplace, wish: Wish, terms: Terms) -> Plan:
         attempts=(attempt_of(row, _DIED, now),),
     )
     return Plan(_running(taken), deed=deed)
+
+
+def _going_on(row: Occurrence, terms: Terms) -> Plan:
+    """Answer a claim again; it counts as a heartbeat where one would be due.
+
+    Who is told to run must have time until the first heartbeat, and not meet another
+    worker that takes over what ran out while the answers were lost.
+    """
+    before, after = row.lease_expires_at, terms.now + terms.lease
+    if before is not None and before - terms.now > terms.lease / 2:
+        return Plan(_running(row))
+    extended = replace(row, lease_expires_at=max(before or after, after))
+    expects = (("lease_token", row.lease_token), ("lease_expires_at", before))
+    return Plan(_running(extended), Change(extended, Transition.EXTEND, expects))
 
 
 def _entering(place: Workplace, wish: Wish, terms: Terms) -> Plan:

@@ -21,7 +21,7 @@ class Answer(StrEnum):
     """What a worker is to do with the message.
 
     RUN: work, then complete or fail, and delete it. SKIP, BUSY, WAIT: delete it.
-    ERROR: leave it; the queue brings it again.
+    ERROR, and SKIP for EXPIRED without a state: leave it; the queue brings it again.
     """
 
     RUN = "RUN"
@@ -32,7 +32,11 @@ class Answer(StrEnum):
 
 
 class SkipReason(StrEnum):
-    """Why there is nothing to do. EXPIRED: the row is gone, or never was."""
+    """Why there is nothing to do.
+
+    EXPIRED: its deadline has passed, or it was missed; or the row is gone, never was,
+    or is another tenant's. A row is kept for longer than SQS keeps its messages.
+    """
 
     CANCELED = "CANCELED"
     SUPERSEDED = "SUPERSEDED"
