@@ -165,7 +165,9 @@ export class Consumer {
       } else if (!isDue(event) || !this.handlers.has(event.data.handler)) {
         console.error(`left: ${Body.slice(0, 200)}`);
       } else if (works.has(event.id)) {
-        works.get(event.id).receipts.push(ReceiptHandle);
+        const work = works.get(event.id);
+        work.receipts.push(ReceiptHandle);
+        if (event.data.send > work.event.data.send) work.event = event;
       } else {
         works.set(event.id, {
           event,
@@ -186,7 +188,7 @@ export class Consumer {
     const document = {
       worker: this.worker,
       lease_seconds: this.leaseSeconds,
-      items: works.map(named),
+      items: works.map((work) => ({ ...named(work), send: work.event.data.send })),
     };
     const results = await this.#claimPatiently(document);
     const running = [];
@@ -304,7 +306,8 @@ export class Consumer {
 const named = ({ event, token }) => ({ occurrence_id: event.id, lease_token: token });
 
 // One id that is none has a whole claim refused, and with it the others.
-const isDue = (event) => event?.type === DUE && event.data && ID.test(event.id);
+const isDue = (event) =>
+  event?.type === DUE && ID.test(event.id) && Number.isInteger(event.data?.send);
 
 /** Cut a text to what the API takes; no half of a character is left at its end. */
 const cut = (text, most) => String(text).slice(0, most).toWellFormed();
