@@ -101,7 +101,7 @@ def test_what_was_met_often_enough_is_no_finding() -> None:
         ({"values": set(POLICY_VALUES) - {"misfire SKIP"}}, "misfire SKIP: in 0"),
         ({"counts": Counter(dict.fromkeys(FAULTS, 3))}, "tick missed: 90, needs 120"),
         ({"counts": Counter()}, "move order lost: 0, needs 12"),
-        ({"counts": Counter()}, "worker dies: 0, needs 30"),
+        ({"counts": Counter({"task: api": 100})}, "worker dies: 0, needs 30"),
     ],
 )
 def test_what_was_met_too_rarely_is_named(change: dict[str, object], text: str) -> None:

@@ -51,6 +51,8 @@ QUIET = timedelta(minutes=65)
 # What may happen in the middle of something else.
 TASKS = {"work", "stream", "sweep", "call", "job", "late write", "move", "consumer"}
 QUOTA = 5
+# Even where faults abound, some of everything goes well.
+MOSTLY = 0.85
 # How much likelier faults are when an outage is just over.
 ROUGH = 4
 TENANTS = (
@@ -138,7 +140,7 @@ class World:
         if kind == "calm":
             return {}
         return {
-            name: chance * strength
+            name: min(chance * strength, MOSTLY)
             for name, chance in CHANCES.items()
             if kind == "all" or self.rng.random() < 0.6
         }
