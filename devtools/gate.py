@@ -187,9 +187,12 @@ def schemas(arguments: list[str]) -> None:
 def pytest(step: str, arguments: Iterable[str], workers: str = WORKERS) -> None:
     """Run pytest, on both cores unless said otherwise.
 
+    Texts are hashed alike each time, so that seeds of the simulation are replayed.
+
     Raises:
         StepFailedError: A test failed, or none ran.
     """
+    os.environ.setdefault("PYTHONHASHSEED", "0")
     words = ["python", "-m", "pytest", "-n", workers]
     shell.run(step, [*words, *arguments])
 

@@ -186,7 +186,9 @@ export class Consumer {
       } else if (!isDue(event) || !this.handlers.has(event.data.handler)) {
         console.error(`left: ${Body.slice(0, 200)}`);
       } else if (works.has(event.id)) {
-        works.get(event.id).receipts.push(ReceiptHandle);
+        const work = works.get(event.id);
+        work.receipts.push(ReceiptHandle);
+        if (event.data.send > work.event.data.send) work.event = event;
       } else {
         works.set(event.id, {
           event,
@@ -207,7 +209,7 @@ export class Consumer {
     const document = {
       worker: this.worker,
       lease_seconds: this.leaseSeconds,
-      items: works.map(named),
+      items: works.map((work) => ({ ...named(work), send: work.event.data.send })),
     };
     let results;
     try {
@@ -358,7 +360,10 @@ const named = ({ event, token }) => ({ occurrence_id: event.id, lease_token: tok
 
 // One id that is none has a whole claim refused, and with it the others.
 const isDue = (event) =>
-  event?.type === DUE && event.data && typeof event.id === "string" && ID.test(event.id);
+  event?.type === DUE &&
+  typeof event.id === "string" &&
+  ID.test(event.id) &&
+  Number.isInteger(event.data?.send);
 
 /** The results of an answer; undefined if it is none. */
 const resultsOf = (text) =>

@@ -150,6 +150,12 @@ module Hourbell
     def item
       { occurrence_id: event['id'], lease_token: token }
     end
+
+    # Add a copy; the latest send's is what is worked on.
+    def add(copy, receipt)
+      receipts << receipt
+      self.event = copy if copy['data']['send'] > event['data']['send']
+    end
   end
 
   # Receives batches of up to ten messages, and works on each batch at once, a thread
@@ -252,7 +258,7 @@ module Hourbell
         elsif !due?(event) || !@handlers.key?(event['data']['handler'])
           warn "left: #{message['Body'][0, 200]}"
         elsif works.key?(event['id'])
-          works[event['id']].receipts << receipt
+          works[event['id']].add(event, receipt)
         else
           works[event['id']] = Work.new(event: event, tracked: event['data']['tracking'] != 'UNTRACKED',
                                         token: SecureRandom.urlsafe_base64(24), receipts: [receipt])
@@ -263,7 +269,8 @@ module Hourbell
 
     # One id that is none has a whole claim refused, and with it the others.
     def due?(event)
-      event['type'] == DUE && event['data'].is_a?(Hash) && ID.match?(event['id'].to_s)
+      event['type'] == DUE && ID.match?(event['id'].to_s) &&
+        event['data'].is_a?(Hash) && event['data']['send'].is_a?(Integer)
     end
 
     def parse(body)
@@ -276,7 +283,8 @@ module Hourbell
     # Claim in one call; add what is to be run to the others.
     def claim(works, running)
       since = Hourbell.now
-      results = claim_patiently({ worker: @worker, lease_seconds: @lease_seconds, items: works.map(&:item) })
+      items = works.map { |work| work.item.merge(send: work.event['data']['send']) }
+      results = claim_patiently({ worker: @worker, lease_seconds: @lease_seconds, items: items })
       done = []
       works.zip(results) do |work, result|
         case result['answer']

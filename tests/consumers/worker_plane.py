@@ -157,6 +157,7 @@ class WorkerPlane:
     ) -> dict[str, Any]:
         token = item["lease_token"]
         assert TOKEN.fullmatch(token)
+        assert item["send"] >= 1
         assert 1 <= len(document["worker"]) <= 128
         if row is None:
             return {"answer": "SKIP", "reason": "EXPIRED"}

@@ -66,6 +66,7 @@ class Consumers:
         works: by occurrence and token.
         effects: by occurrence_id, the token under which its effect was made; in the
             consumer's own database, where an id has one at most.
+        is_settling: whether what they begin shall end soon.
     """
 
     are_there = True
@@ -76,6 +77,7 @@ class Consumers:
         self.messages = Messages(world, self._claim, self._redrive)
         self.works: dict[tuple[str, str], Work] = {}
         self.effects: dict[str, str] = {}
+        self.is_settling = False
         world.at(world.now + 60 * SECOND, "consumer", self._meddle)
 
     @property
@@ -85,6 +87,7 @@ class Consumers:
 
     def settle_down(self) -> None:
         """Let what takes long end soon: the world is about to end."""
+        self.is_settling = True
         end = self.world.now + 300 * SECOND
         for work in self.works.values():
             if not work.is_over and work.ends_at > end:
@@ -147,7 +150,9 @@ class Consumers:
         tries: int,
     ) -> None:
         tenant = next(iter(batch.values())).tenant
-        orders = [ClaimOrder(name, tokens[name]) for name in batch]
+        orders = [
+            ClaimOrder(name, tokens[name], each.number) for name, each in batch.items()
+        ]
 
         def ask(place: Any) -> Any:
             told = claim(place, tenant, orders, worker="w", lease_seconds=lease)
@@ -191,7 +196,7 @@ class Consumers:
         world, rng = self.world, self.rng
         kinds = ((1, 8), (5, 60), (60, 500), (600, 4000))
         low, high = rng.choices(kinds, (10, 5, 2, 0.5))[0]
-        if world.callers.closed:
+        if self.is_settling:
             low, high = 1, 5
         seconds, beats = rng.uniform(low, high), True
         # Who knows that it takes long asks for more.
@@ -213,7 +218,7 @@ class Consumers:
         return work
 
     def _failure(self) -> Failure | None:
-        chance = 0.2 if self.world.callers.closed else 0.45
+        chance = 0.2 if self.is_settling else 0.45
         if self.rng.random() >= chance:
             return None
         kind = self.rng.choice(
@@ -342,7 +347,7 @@ class Consumers:
     def _meddle(self) -> None:
         """Cancel or replay an occurrence."""
         world = self.world
-        if world.callers.closed:
+        if self.is_settling:
             return
         self._later(self.rng.uniform(10, 150), self._meddle)
         if world.is_down("caller"):
@@ -403,6 +408,7 @@ class Scripted(Consumers):
     ) -> None:
         super().__init__(world)
         self._script, self._others = script, others
+        self.is_settling = True
         self.are_there = bool(script)
         self.messages.never_claimed = script == ("never",)
 

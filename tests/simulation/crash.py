@@ -18,6 +18,7 @@ from multiprocessing import get_context
 from typing import Any
 
 from tests.simulation.crash_world import CrashWorld
+from tests.simulation.hashes import hash_alike
 from tests.simulation.lives import POLICIES, WINDOWS, Life, every_life
 from tests.simulation.store import MOVES
 
@@ -223,4 +224,5 @@ def _options(arguments: list[str]) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
+    hash_alike()
     sys.exit(main(sys.argv[1:]))

@@ -33,12 +33,12 @@ CHANCES = {
     # Per message, or what a worker has of one.
     "message duplicated": 0.4,
     "message late": 0.35,
-    "message lost for good": 0.03,
-    "message never claimed": 0.07,
+    "message lost for good": 0.14,
+    "message never claimed": 0.11,
     "deletion without effect": 0.3,
     "acknowledgement late": 0.1,
-    "worker dies": 0.35,
-    "worker not heard of": 0.35,
+    "worker dies": 0.6,
+    "worker not heard of": 0.75,
     "lost acknowledgement": 0.25,
     # Per record, message or tick.
     "stream record repeated": 0.4,

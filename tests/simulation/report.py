@@ -15,15 +15,14 @@ MANY_SEEDS = 30
 LEAST_FAULTS = 0.01
 LEAST_SEEDS = 0.1
 LEAST_STEPS = 200
-# What befalls consumers: they have messages in some seeds, and fewer than there are
-# steps. So many are needed for each seed.
-WORK = {
-    **dict.fromkeys(("message duplicated", "message late", "redelivery"), 2.0),
-    **dict.fromkeys(("deletion without effect", "lost acknowledgement"), 1.0),
-    **dict.fromkeys(("worker dies", "worker not heard of", "redrive"), 1.0),
-    "acknowledgement late": 1.0,
-    **dict.fromkeys(("message lost for good", "message never claimed"), 0.2),
-}
+# What befalls consumers and their messages: of the steps that they make.
+WORK = (
+    *("message duplicated", "message late", "message lost for good"),
+    *("message never claimed", "redelivery", "redrive", "deletion without effect"),
+    *("acknowledgement late", "lost acknowledgement"),
+    *("worker dies", "worker not heard of"),
+)
+CONSUMERS = "task: api"
 FAULTS = tuple(name for name in (*CHANCES, *CALENDAR) if name not in WORK)
 # Only some seeds change their shards, and a mover has few orders in each.
 MOVES = (*ORDER_CHANCES, ANNOUNCED)
@@ -89,18 +88,15 @@ class Report:
         """Return what was met too rarely: faults, policy values, calls, steps."""
         if self.seeds < MANY_SEEDS:
             return []
-        # What consumers call has floors of its own.
-        least = (self.steps - self.counts["task: api"]) * LEAST_FAULTS
-        found = [
-            f"{name}: {self.counts[name]}, needs {least:.0f}"
-            for name in FAULTS
-            if self.counts[name] < least
-        ]
-        found += [
-            f"{name}: {self.counts[name]}, needs {self.seeds * share:.0f}"
-            for name, share in WORK.items()
-            if self.counts[name] < self.seeds * share
-        ]
+        theirs = self.counts[CONSUMERS]
+        found = []
+        for names, steps in ((FAULTS, self.steps - theirs), (WORK, theirs)):
+            least = steps * LEAST_FAULTS
+            found += [
+                f"{name}: {self.counts[name]}, needs {least:.0f}"
+                for name in names
+                if self.counts[name] < least
+            ]
         least = self.seeds * LEAST_SEEDS
         found += [
             f"{name}: in {self.values[name]} seeds, needs {least:.0f}"

@@ -16,6 +16,7 @@ from functools import partial
 from multiprocessing import get_context
 
 from tests.simulation.coverage import covered
+from tests.simulation.hashes import hash_alike
 from tests.simulation.model import Model
 from tests.simulation.report import Report, Result
 from tests.simulation.world import World
@@ -139,4 +140,5 @@ def _print_report(report: Report) -> None:
 
 
 if __name__ == "__main__":
+    hash_alike()
     sys.exit(main(sys.argv[1:]))

@@ -1,6 +1,9 @@
 """A few seeds of the simulation, and that what it finds can be found again."""
 
 import json
+import os
+import subprocess
+import sys
 from collections import Counter
 
 import pytest
@@ -15,6 +18,7 @@ from tests.simulation.specs import POLICY_VALUES
 # some whose shard counts change.
 SEEDS = (0, 1, 2, 3, 6, 9)
 STEPS = 150
+MANY_LINES = 1000
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -30,6 +34,24 @@ def test_a_seed_replays_line_by_line() -> None:
 
     assert first.lines == second.lines
     assert first.counts == second.counts
+
+
+@pytest.mark.slow
+def test_a_seed_replays_line_by_line_in_any_process() -> None:
+    command = [sys.executable, "-m", "tests.simulation.run", "--seed", "21", "--trace"]
+    told = {
+        subprocess.run(
+            [*command, "--steps", "60"],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        ).stdout
+        for hash_seed in ("1", "2")
+    }
+
+    (lines,) = told
+    assert len(lines.splitlines()) > MANY_LINES
 
 
 def test_the_command_tells_seeds_steps_faults_and_policies_as_json(
@@ -79,7 +101,7 @@ def test_what_was_met_often_enough_is_no_finding() -> None:
         ({"values": set(POLICY_VALUES) - {"misfire SKIP"}}, "misfire SKIP: in 0"),
         ({"counts": Counter(dict.fromkeys(FAULTS, 3))}, "tick missed: 90, needs 120"),
         ({"counts": Counter()}, "move order lost: 0, needs 12"),
-        ({"counts": Counter()}, "worker dies: 0, needs 30"),
+        ({"counts": Counter({"task: api": 100})}, "worker dies: 0, needs 30"),
     ],
 )
 def test_what_was_met_too_rarely_is_named(change: dict[str, object], text: str) -> None:

@@ -167,6 +167,17 @@ def test_copies_in_one_receive_are_one_claim_and_one_work() -> None:
     assert rig.queue.bodies() == []
 
 
+@pytest.mark.parametrize("sends", [(1, 3, 2), (3, 1, 2)])
+def test_of_copies_the_latest_send_is_claimed(sends: tuple[int, ...]) -> None:
+    rig = Rig()
+    rig.plane.add(occurrence_id(1))
+    rig.queue.put(*[body_of(occurrence_id(1), send=send) for send in sends])
+    rig.does()
+    rig.run()
+    ((item,),) = [call["items"] for call in rig.plane.called(CLAIM)]
+    assert item["send"] == 3
+
+
 def test_a_copy_that_comes_later_is_deleted_and_not_worked_on() -> None:
     rig = Rig()
     rig.enqueue(1)

@@ -34,7 +34,13 @@ def test_what_a_message_lacks_is_named(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "members", [{"handler": ""}, {"handler": 7}, {"tracking": "HALF"}]
+    "members",
+    [
+        {"handler": ""},
+        {"handler": 7},
+        {"tracking": "HALF"},
+        *({"send": wrong} for wrong in ("2", 0, 1.5, True, None)),
+    ],
 )
 def test_what_a_message_has_wrong_is_refused(members: dict[str, Any]) -> None:
     name = members.pop("handler", "report")

@@ -19,7 +19,7 @@ from tests.consumers.worker_plane import (
     WorkerPlane,
 )
 
-ITEM = Held(occurrence_id(1), "token-00000000000001")
+ITEM = Held(occurrence_id(1), "token-00000000000001", 1)
 
 
 def api_on(transport: Any, clock: RunningClock | None = None) -> WorkerApi:

@@ -1,15 +1,18 @@
 """How far pauses and cancels reach: faults that seeds of a simulation found."""
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 
-from hourbell.domain.occurrence import State
+import pytest
+from hourbell.domain.occurrence import CancelReason, State
 from hourbell.domain.schedule import Timing
-from hourbell.usecases.change_schedule import cancel, pause, resume
+from hourbell.usecases.change_schedule import Changed, cancel, pause, resume
 from hourbell.usecases.get_schedule import Library, get_schedule
 from hourbell.usecases.materialize import advance
 
-from tests.unit.usecases.test_change_schedule import caller
-from tests.unit.usecases.world import MINUTE, START, World, times
+from tests.unit.usecases.test_change_schedule import caller, change_timing
+from tests.unit.usecases.world import MINUTE, SECOND, START, World, times
 
 EVERY_MINUTE = Timing("* * * * *")
 
@@ -31,6 +34,34 @@ def test_cancel_stops_what_an_earlier_pause_let_stand() -> None:
     world.relay_stream()
 
     assert [json.loads(each.entry.body)["id"] for each in world.queues.accepted] == []
+
+
+@pytest.mark.parametrize("stop", [pause, cancel])
+def test_a_stop_right_after_an_edit_reaches_what_has_not_left_planned(
+    stop: Callable[..., Changed],
+) -> None:
+    world = World()
+    row = world.add(EVERY_MINUTE)
+    world.scan()
+    first, second, third = world.rows(State.SCHEDULED)
+    # The write for the second one is late, or lost.
+    slow = replace(second, state=State.PLANNED, available_at=None, queue=None)
+    world.store.put_row(slow)
+    every_other = replace(EVERY_MINUTE, expression="*/2 * * * *")
+    edited = change_timing(world, row, every_other)
+    assert slow.occurrence_id in edited.already_dispatched
+    world.clock.advance(SECOND)
+
+    now = world.clock.now()
+    done = stop(world.changes, caller(world), row.schedule_id, now)
+
+    reasons = {pause: CancelReason.PAUSED, cancel: CancelReason.CANCELED}
+    standing = (first.occurrence_id, third.occurrence_id)
+    assert done.already_dispatched == standing
+    # A pass with an old reading of the versions would let it go now.
+    found = world.store.row(slow.key)
+    assert found is not None
+    assert (found.state, found.reason) == (State.CANCELED, reasons[stop])
 
 
 def test_pass_with_an_old_reading_leaves_what_stands_after_a_pause() -> None:

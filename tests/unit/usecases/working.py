@@ -85,9 +85,13 @@ class Shop:
         return self.first.occurrence_id
 
     def claim(
-        self, *names: str, token: str | None = None, seconds: int = LEASE
+        self,
+        *names: str,
+        token: str | None = None,
+        seconds: int = LEASE,
+        send: int | None = None,
     ) -> list[Claimed]:
-        orders = [ClaimOrder(name, token) for name in names]
+        orders = [ClaimOrder(name, token, send) for name in names]
         place = self.world.workplace
         return claim(place, "acme", orders, worker="w1", lease_seconds=seconds)
 

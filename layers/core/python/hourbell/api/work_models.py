@@ -40,6 +40,8 @@ from hourbell.usecases.work_values import Answer as ClaimAnswer
 
 MAX_WORKER: Final = 128
 MAX_KIND: Final = 128
+# More than anything is ever sent.
+MAX_SEND: Final = 2**31 - 1
 MAX_RETRY_AFTER_SECONDS: Final = 86_400
 LEASE_FORM: Final = "^[A-Za-z0-9_-]+$"
 OCCURRENCE_ID: Final = (
@@ -112,6 +114,16 @@ class ClaimItem(WholeBody):
         Field(
             description="Drawn at random by the worker, so that it may repeat a claim "
             "whose answer was lost; null to be given one."
+        ),
+    ] = None
+    send: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=MAX_SEND,
+            description="The message's `data.send`. An old message that comes early is "
+            "then known as one, and brings no new one; null if unknown.",
+            examples=[1],
         ),
     ] = None
 
@@ -193,7 +205,10 @@ class ClaimWork(WholeBody):
     @property
     def orders(self) -> list[ClaimOrder]:
         """What is claimed."""
-        return [ClaimOrder(each.occurrence_id, each.lease_token) for each in self.items]
+        return [
+            ClaimOrder(each.occurrence_id, each.lease_token, each.send)
+            for each in self.items
+        ]
 
 
 class ExtendLeases(WholeBody):

@@ -49,10 +49,15 @@ class ErrorClass(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """An occurrence that is claimed, or is to be."""
+    """An occurrence that is claimed, or is to be.
+
+    Attributes:
+        send: which send of it brought its message.
+    """
 
     occurrence_id: str
     lease_token: str
+    send: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +180,7 @@ class WorkerApi:
         body = {
             "worker": self._worker,
             "lease_seconds": self.lease_seconds,
-            "items": [_names(item) for item in items],
+            "items": [{**_names(item), "send": item.send} for item in items],
         }
         results = self._patiently("/v1/occurrences/claim", body, stopping)
         return {

@@ -10,7 +10,7 @@ from hourbell.consumer.api import BATCH, Answer, Claim, WorkerApi
 from hourbell.consumer.clock import Clock
 from hourbell.consumer.errors import ApiRefused, NoAnswer, UnreadableMessage
 from hourbell.consumer.leases import Leases
-from hourbell.consumer.messages import parse_message
+from hourbell.consumer.messages import Message, parse_message
 from hourbell.consumer.queue import Received
 from hourbell.consumer.work import LOGGER, Handler, Work
 
@@ -46,6 +46,12 @@ class _Group:
 
     work: Work
     copies: list[Received]
+
+    def add(self, received: Received, message: Message) -> None:
+        """Add a copy; the latest send's is what is worked on."""
+        self.copies.append(received)
+        if message.send > self.work.message.send:
+            self.work.message = message
 
 
 class Intake:
@@ -100,7 +106,7 @@ class Intake:
             if message is None:
                 taken.done.append(received)
             elif message.occurrence_id in found:
-                found[message.occurrence_id].copies.append(received)
+                found[message.occurrence_id].add(received, message)
             elif message.handler not in self._handlers:
                 LOGGER.error(
                     "%s: nobody handles %r here", message.occurrence_id, message.handler

@@ -88,7 +88,7 @@ def _of(event: Mapping[str, Any], data: Mapping[str, Any]) -> Message:
         schedule_id=data["schedule_id"],
         version=data["version"],
         tenant=data["tenant"],
-        send=data["send"],
+        send=_number(data, "send"),
         misfire=data["misfire"],
         payload=data["payload"],
         traceparent=event.get("traceparent", ""),
@@ -99,4 +99,11 @@ def _text(members: Mapping[str, Any], name: str) -> str:
     value = members[name]
     if not isinstance(value, str) or not value:
         raise UnreadableMessage(f"Its {name!r} is {value!r}, not a text.")
+    return value
+
+
+def _number(members: Mapping[str, Any], name: str) -> int:
+    value = members[name]
+    if type(value) is not int or value < 1:
+        raise UnreadableMessage(f"Its {name!r} is {value!r}, not a number from 1.")
     return value

@@ -68,7 +68,7 @@ class Work:
     @property
     def held(self) -> Held:
         """How it is named in the API."""
-        return Held(self.message.occurrence_id, self.token)
+        return Held(self.message.occurrence_id, self.token, self.message.send)
 
 
 def failure_of(error: BaseException) -> Failure:

@@ -133,6 +133,10 @@ def plan_of(place: Workplace, wish: Wish, terms: Terms) -> Plan:
 def _hindrance(place: Workplace, wish: Wish, now: datetime) -> Plan | None:
     """Decide about an occurrence that may not run, or not yet."""
     row, version = wish.row, wish.version
+    available_at = row.available_at or row.scheduled_for
+    is_early = available_at > now + CLOCK_SKEW
+    if is_early and _is_outdated(wish):
+        return Plan(_waits(row, WaitReason.TOO_EARLY))
     if version.holds_sent(row.scheduled_for):
         pause = timedelta(seconds=_HANDOVER_WAIT_SECONDS)
         at = max(row.available_at or now, now + pause)
@@ -141,11 +145,20 @@ def _hindrance(place: Workplace, wish: Wish, now: datetime) -> Plan | None:
     if reason is not None:
         change = Change(canceling(row, reason, now), Transition.ABORT, _seen(row))
         return Plan(_skipped(change.row, _canceled(reason)), change)
-    available_at = row.available_at or row.scheduled_for
-    if available_at <= now + CLOCK_SKEW:
+    if not is_early:
         return None
     # Also in SCHEDULED: this may be what it was sent with, not acknowledged yet.
     return _holding(place, row, available_at, WaitReason.TOO_EARLY, now)
+
+
+def _is_outdated(wish: Wish) -> bool:
+    """Whether the message is of a send before that which the row waits for.
+
+    That one is still to come. Were each message of the past answered with another
+    send, none of an occurrence that waits for long would ever be the last.
+    """
+    send, row = wish.order.send, wish.row
+    return send is not None and send < _sends(row)
 
 
 def _lateness(place: Workplace, wish: Wish, now: datetime) -> Plan | None:

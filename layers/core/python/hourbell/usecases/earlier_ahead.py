@@ -1,23 +1,21 @@
 """Find what versions before the ended one still have ahead of a change."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from itertools import takewhile
 
 from hourbell.domain.definition import ScheduleState, Version
+from hourbell.domain.errors import InvalidInput
 from hourbell.domain.occurrence import (
-    TRANSITIONS,
     Occurrence,
     RowKey,
     State,
-    Transition,
     row_key,
 )
 from hourbell.domain.schedule import upcoming
 from hourbell.domain.zones import TICK
 from hourbell.usecases.materialize import Plane
-
-# What no relay has got hold of.
-WAITING = TRANSITIONS[Transition.WITHDRAW].sources
+from hourbell.usecases.withdrawing import WAITING, withdraw
 
 
 def earlier_ahead(plane: Plane, ended: Version) -> list[Occurrence]:
@@ -30,13 +28,36 @@ def earlier_ahead(plane: Plane, ended: Version) -> list[Occurrence]:
         plane: the ports.
         ended: the version that the change ends, with `ends_at`.
     """
+    over = {State.CANCELED} | (WAITING if ended.is_stopped else frozenset())
+    return [row for row in _rows_ahead(plane, ended) if row.state not in over]
+
+
+def withdraw_earlier(plane: Plane, ended: Version, now: datetime) -> None:
+    """Cancel what is ahead of a pause or a cancel and no relay has got hold of.
+
+    Each version's own rows are its handover's; what an edit left to a version before
+    it, which may be slow to leave PLANNED, is nobody else's.
+
+    Args:
+        plane: the ports.
+        ended: the version that the change ends, with `ends_at`.
+        now: the current instant.
+
+    Raises:
+        Transient: a store did not answer clearly; do it again.
+    """
+    if ended.is_stopped:
+        for row in reversed(_rows_ahead(plane, ended)):
+            if row.state in WAITING:
+                withdraw(plane, ended, row, now)
+
+
+def _rows_ahead(plane: Plane, ended: Version) -> list[Occurrence]:
     keys: list[RowKey] = []
     for version in _versions_ahead(plane, ended):
         keys[:0] = _keys_ahead(plane, version, ended)
     found = plane.timeline.read(keys) if keys else {}
-    rows = [found[key] for key in keys if key in found]
-    over = {State.CANCELED} | (WAITING if ended.is_stopped else frozenset())
-    return [row for row in rows if row.state not in over]
+    return [found[key] for key in keys if key in found]
 
 
 def _versions_ahead(plane: Plane, ended: Version) -> Iterator[Version]:
@@ -65,7 +86,13 @@ def _keys_ahead(plane: Plane, version: Version, ended: Version) -> list[RowKey]:
     if version.state is not ScheduleState.ACTIVE or start is None or end is None:
         return []
     after = max(start - TICK, ended.ends_at or start)
-    times = upcoming(version.timing, after)
+    try:
+        times = list(
+            takewhile(lambda each: each < end, upcoming(version.timing, after))
+        )
+    except InvalidInput:
+        # Rules that make no sense to this release name no times.
+        return []
     return [
         row_key(
             version.schedule_id,
@@ -73,5 +100,5 @@ def _keys_ahead(plane: Plane, version: Version, ended: Version) -> list[RowKey]:
             instant,
             plane.shard_map.shard_of(version.schedule_id, instant),
         )
-        for instant in takewhile(lambda instant: instant < end, times)
+        for instant in times
     ]

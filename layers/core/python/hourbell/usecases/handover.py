@@ -13,7 +13,6 @@ from itertools import islice, takewhile
 
 from hourbell.domain.definition import (
     ScheduleState,
-    Tracking,
     Version,
     VersionRef,
 )
@@ -24,16 +23,16 @@ from hourbell.domain.occurrence import (
     Occurrence,
     RowKey,
     State,
-    Transition,
     row_key,
 )
 from hourbell.domain.schedule import next_planned, upcoming
 from hourbell.domain.zones import TICK, release_at_hand
-from hourbell.usecases.earlier_ahead import WAITING, earlier_ahead
+from hourbell.usecases.earlier_ahead import earlier_ahead, withdraw_earlier
 from hourbell.usecases.following import post_follows
 from hourbell.usecases.materialize import Plane, advance
-from hourbell.usecases.ports import Change, Clock, Write
-from hourbell.usecases.unsent import canceling, ending
+from hourbell.usecases.ports import Clock, Write
+from hourbell.usecases.unsent import ending
+from hourbell.usecases.withdrawing import WAITING, stopping, withdraw
 
 # How far the clocks of two processes may be apart.
 CLOCK_SKEW = timedelta(seconds=2)
@@ -138,6 +137,7 @@ def _hand_over(
     rows: Mapping[RowKey, Occurrence],
     now: datetime,
 ) -> Version:
+    withdraw_earlier(plane, ended, now)
     walk = _walk_back(plane, ended, rows, now)
     heir = _heir(plane, ended, version, walk, now)
     first = _first(plane, heir, now)
@@ -187,7 +187,7 @@ def foresee_handover(
         now: the current instant.
     """
     rows = list(rows_ahead(plane, ended, now).values())
-    recalled = {State.CANCELED, *TRANSITIONS[_stopping(ended)].sources}
+    recalled = {State.CANCELED, *TRANSITIONS[stopping(ended)].sources}
     kept = len(rows)
     while kept and rows[kept - 1].state in recalled:
         kept -= 1
@@ -274,13 +274,13 @@ def _walk_back(
     since = _canceled_since(ended, rows)
     latest_first = iter(reversed(list(rows.values())))
     for row in latest_first:
-        left = _withdraw(plane, ended, row, now)
+        left = withdraw(plane, ended, row, now)
         if left is not None and since is not None and row.scheduled_for > since:
             continue
         if left is not None and left.state is not State.CANCELED:
             for earlier in latest_first:
                 if ended.is_stopped and earlier.state in WAITING:
-                    _withdraw(plane, ended, earlier, now)
+                    withdraw(plane, ended, earlier, now)
             return _walked(ended, left, canceled)
         canceled.append(row)
     return _walked(ended, None, canceled)
@@ -319,40 +319,6 @@ def _unseen(ended: Version, first: Occurrence) -> int:
     """
     times = upcoming(ended.timing, _change_of(ended))
     return sum(1 for _ in takewhile(lambda each: each < first.scheduled_for, times))
-
-
-def _stopping(ended: Version) -> Transition:
-    """Return the transition that takes a row of an ended version back."""
-    tracked = ended.definition.tracking is Tracking.TRACKED
-    return Transition.RECALL if tracked else Transition.WITHDRAW
-
-
-def _withdraw(
-    plane: Plane, ended: Version, row: Occurrence, now: datetime
-) -> Occurrence | None:
-    """Cancel a row if its state still allows it; return it as it is then.
-
-    Raises:
-        Transient: no clear answer.
-    """
-    transition = _stopping(ended)
-    current: Occurrence | None = row
-    while current is not None and _may_be_taken_back(current, transition):
-        canceled = canceling(current, ending(ended), now)
-        # Who claims it meanwhile has it, also if it waits for a retry by then.
-        unclaimed = (("attempt", current.attempt), ("waits", current.waits))
-        (answer,) = plane.timeline.move([Change(canceled, transition, unclaimed)])
-        if answer is Write.APPLIED:
-            return canceled
-        if answer is Write.UNKNOWN:
-            raise Transient(f"no clear answer about {row.occurrence_id}")
-        current = plane.timeline.read([row.key]).get(row.key)
-    return current
-
-
-def _may_be_taken_back(row: Occurrence, transition: Transition) -> bool:
-    """Whether a change may take a row back: what a worker has had goes on."""
-    return row.state in TRANSITIONS[transition].sources and not row.is_begun
 
 
 def _counted(ended: Version) -> int:

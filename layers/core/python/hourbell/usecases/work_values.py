@@ -72,10 +72,12 @@ class ClaimOrder:
     Attributes:
         lease_token: 16 to 64 characters that the worker drew at random, so that it
             may repeat a claim whose answer was lost; None to be given one.
+        send: which send of the occurrence brought the message; None when unknown.
     """
 
     occurrence_id: str
     lease_token: str | None = None
+    send: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
