@@ -348,3 +348,21 @@ def test_what_is_claimed_is_answered_though_the_next_look_fails(
     monkeypatch.setattr(ledger, "slots", fail_the_second_time)
     answers = shop.claim(first, second)
     assert [each.answer for each in answers] == [Answer.RUN, Answer.ERROR]
+
+
+def test_no_token_of_an_earlier_attempt_serves_again() -> None:
+    shop = Shop("30 13 * * *", retry=Retry(base_seconds=1, cap_seconds=1))
+    name = shop.due()
+    first, second = "first-token-0123456", "second-token-012345"
+    for token in (first, second):
+        (answer,) = shop.claim(name, token=token)
+        assert answer.lease_token == token
+        shop.fail(name, token)
+        shop.after(2 * SECOND)
+
+    # A claim whose answers were lost is repeated after all that.
+    (answer,) = shop.claim(name, token=first)
+
+    assert (answer.answer, answer.attempt) == (Answer.RUN, 3)
+    assert answer.lease_token not in {first, second, None}
+    assert shop.complete(name, first).outcome is Outcome.LEASE_LOST

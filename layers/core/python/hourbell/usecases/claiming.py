@@ -287,12 +287,19 @@ def _leased(
 def _token(place: Workplace, wish: Wish) -> str:
     """Return the token of a new attempt.
 
-    That of the attempt before does not serve again: what is said late of that one must
+    That of an attempt before does not serve again: what is said late of that one must
     not end this one.
+
+    Raises:
+        Transient: the store did not answer which attempts there were.
     """
-    wanted = wish.order.lease_token
-    is_new = wanted is not None and wanted != wish.row.lease_token
-    return wanted if wanted is not None and is_new else place.ids.token()
+    row, wanted = wish.row, wish.order.lease_token
+    if wanted is None or wanted == row.lease_token:
+        return place.ids.token()
+    # The last one stands on the row; those before it are looked up.
+    old = place.attempts(row) if row.attempt > 1 else ()
+    served = any(each.lease_token == wanted for each in old)
+    return place.ids.token() if served else wanted
 
 
 def _queueing(
