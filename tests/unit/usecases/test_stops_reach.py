@@ -64,6 +64,23 @@ def test_a_stop_right_after_an_edit_reaches_what_has_not_left_planned(
     assert (found.state, found.reason) == (State.CANCELED, reasons[stop])
 
 
+def test_what_a_clock_ahead_has_paused_is_not_told_to_run() -> None:
+    world = World()
+    row = world.add(EVERY_MINUTE)
+    world.scan()
+    who, first = caller(world), world.rows(State.SCHEDULED)[0]
+    world.clock.set(first.scheduled_for - SECOND)
+    pause(world.changes, who, row.schedule_id, first.scheduled_for + SECOND)
+
+    done = resume(world.changes, who, row.schedule_id, world.clock.now())
+
+    told = set(done.already_dispatched)
+    world.relay_stream()
+    sent = {json.loads(each.entry.body)["id"] for each in world.queues.accepted}
+    assert first.occurrence_id not in told
+    assert told == sent
+
+
 def test_pass_with_an_old_reading_leaves_what_stands_after_a_pause() -> None:
     world = World()
     planned = world.add(EVERY_MINUTE)

@@ -1,7 +1,7 @@
 """Find what versions before the ended one still have ahead of a change."""
 
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from itertools import takewhile
 
 from hourbell.domain.definition import ScheduleState, Version
@@ -29,7 +29,15 @@ def earlier_ahead(plane: Plane, ended: Version) -> list[Occurrence]:
         ended: the version that the change ends, with `ends_at`.
     """
     over = {State.CANCELED} | (WAITING if ended.is_stopped else frozenset())
-    return [row for row in _rows_ahead(plane, ended) if row.state not in over]
+    versions = list(_versions_ahead(plane, ended))
+    stops = _stops(versions)
+    return [
+        row
+        for row in _rows_ahead(plane, versions, ended)
+        if row.state not in over
+        # Its clock may have been ahead: what is unsent of the times up to it goes.
+        if row.state is not State.SCHEDULED or row.scheduled_for > stops[row.version]
+    ]
 
 
 def withdraw_earlier(plane: Plane, ended: Version, now: datetime) -> None:
@@ -47,14 +55,28 @@ def withdraw_earlier(plane: Plane, ended: Version, now: datetime) -> None:
         Transient: a store did not answer clearly; do it again.
     """
     if ended.is_stopped:
-        for row in reversed(_rows_ahead(plane, ended)):
+        versions = list(_versions_ahead(plane, ended))
+        for row in reversed(_rows_ahead(plane, versions, ended)):
             if row.state in WAITING:
                 withdraw(plane, ended, row, now)
 
 
-def _rows_ahead(plane: Plane, ended: Version) -> list[Occurrence]:
+def _stops(versions: Sequence[Version]) -> dict[int, datetime]:
+    """Return when the last pause or cancel was that a version's rows know of."""
+    found: dict[int, datetime] = {}
+    last = datetime.min.replace(tzinfo=UTC)
+    for version in versions:
+        if version.is_stopped and version.ends_at is not None:
+            last = max(last, version.ends_at)
+        found[version.version] = last
+    return found
+
+
+def _rows_ahead(
+    plane: Plane, versions: Sequence[Version], ended: Version
+) -> list[Occurrence]:
     keys: list[RowKey] = []
-    for version in _versions_ahead(plane, ended):
+    for version in versions:
         keys[:0] = _keys_ahead(plane, version, ended)
     found = plane.timeline.read(keys) if keys else {}
     return [found[key] for key in keys if key in found]

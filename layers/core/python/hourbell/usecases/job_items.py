@@ -36,6 +36,9 @@ from hourbell.usecases.workplace import Workplace
 MOST_FINDINGS: Final = 10
 """How much that is wrong with one item is told: results of 25 lie in one record."""
 
+# The API's clock may be as far ahead as the worker's is behind.
+_APART: Final = 2 * CLOCK_SKEW
+
 _CHANGES: Final[Mapping[Operation, Callable[..., Changed]]] = {
     Operation.PAUSE: change_schedule.pause,
     Operation.RESUME: change_schedule.resume,
@@ -144,7 +147,7 @@ def _change(
 ) -> Result:
     change, schedule_id = _CHANGES[job.operation], target.schedule_id
     found = find_current(changes, caller.tenant.tenant_id, schedule_id)
-    if found.updated_at >= job.created_at - CLOCK_SKEW and _did_it(
+    if found.updated_at >= job.created_at - _APART and _did_it(
         changes, job, schedule_id
     ):
         # Others may have changed it back since: doing it again would undo that.
@@ -185,7 +188,7 @@ def _did_it(changes: Changes, job: Job, schedule_id: str) -> bool:
     Others may have changed, or ended, the schedule since. A job of the same key that
     is no longer kept had the same id.
     """
-    since = job.created_at - CLOCK_SKEW
+    since = job.created_at - _APART
     log = changes.plane.schedules.version_log(schedule_id)
     return any(
         version.source == job.source and version.created_at >= since for version in log
