@@ -37,7 +37,7 @@ CHANCES = {
     "message never claimed": 0.11,
     "deletion without effect": 0.3,
     "acknowledgement late": 0.1,
-    "worker dies": 0.6,
+    "worker dies": 0.8,
     "worker not heard of": 0.75,
     "lost acknowledgement": 0.25,
     # Per record, message or tick.
@@ -60,7 +60,7 @@ WRITES = {
     *("park", "put_off", "unpark", "advance", "reserve", "add", "store", "do"),
 }
 # How old an eventual read may be: mostly fresh, with a long tail.
-LAGS = (5, 20, 20, 150)
+LAGS = (5, 20, 60, 150)
 
 
 class Crash(BaseException):

@@ -415,6 +415,9 @@ class Model:
                     invariant = "what stands runs" if known else DISPATCHED
                     self._violate(invariant, text, history)
             unsent = told - set(self.sends) - self._later(history)
+            # What was out of order, and overdue when it came, is the policy's to judge.
+            rows = self.store.by_schedule[history.schedule_id]
+            unsent = {name for name in unsent if rows[name].state != "MISSED"}
             for name in unsent - self._canceled_by_hand(history):
                 if not history.stops(number) and not owner.spec.tracked:
                     text = f"{call.mark} {call.kind} told {name}, which never ran"
