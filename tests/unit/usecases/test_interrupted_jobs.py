@@ -217,19 +217,35 @@ def test_beyond_its_time_no_item_is_begun() -> None:
     assert not world.store.schedules
 
 
+class Unwritten:
+    """Jobs whose worker ends when items are done and nothing is written down."""
+
+    def __init__(self, world: World) -> None:
+        self._jobs = world.jobs
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._jobs, name)
+
+    def advance(self, job: Job, results: Sequence[Result], *, before: Job) -> Any:
+        if results:
+            raise Crash
+        return self._jobs.advance(job, results, before=before)
+
+
+def test_a_job_knows_its_change_again_by_a_clock_that_is_behind() -> None:
+    world = ann_world()
+    ids = made(world, 2)
+    job = start(world, "pause", targets(ids))
+    # The API's clock is ahead by nearly two seconds, and the worker's behind.
+    world.clock.set(START - 3.9 * SECOND)
+    with pytest.raises(Crash):
+        run(world, job, watched(world, {"jobs": Unwritten(world)}))
+    run(world, job)
+    assert outcomes(world, job) == ["CHANGED"] * 2
+
+
 @pytest.mark.parametrize("operation", ["pause", "resume"])
 def test_what_others_changed_back_since_is_not_done_again(operation: str) -> None:
-    class Unwritten:
-        """The worker ends when its items are done and nothing is written down."""
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(world.jobs, name)
-
-        def advance(self, job: Job, results: Sequence[Result], *, before: Job) -> Any:
-            if results:
-                raise Crash
-            return world.jobs.advance(job, results, before=before)
-
     world = ann_world()
     ids = made(world, 2)
     if operation == "resume":
@@ -239,7 +255,7 @@ def test_what_others_changed_back_since_is_not_done_again(operation: str) -> Non
     was = states(world)
     job = start(world, operation, targets(ids))
     with pytest.raises(Crash):
-        run(world, job, watched(world, {"jobs": Unwritten()}))
+        run(world, job, watched(world, {"jobs": Unwritten(world)}))
     world.clock.advance(SECOND)
     now = world.clock.now()
     change_back = resume if operation == "pause" else pause
