@@ -60,12 +60,14 @@ ACCESS: Access = {
 WORKERS_ACCESS: Access = {
     # Versions are read, and nothing of a schedule is ever written.
     "schedules": ["BatchGetItem", "GetItem"],
+    # A token that is shown again may be an earlier attempt's.
     "timeline": [
         "BatchGetItem",
         "ConditionCheckItem",
         "PartiQLInsert",
         "PartiQLUpdate",
         "PutItem",
+        "Query",
         "UpdateItem",
     ],
     # Lanes, places, dead letters, and the retries of a minute.

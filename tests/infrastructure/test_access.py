@@ -58,7 +58,7 @@ DYNAMODB = {
         {"BatchGetItem", "GetItem"},
         {
             *("BatchGetItem", "PartiQLInsert", "PartiQLUpdate", "PutItem"),
-            *("ConditionCheckItem", "UpdateItem"),
+            *("ConditionCheckItem", "Query", "UpdateItem"),
         },
         {"BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"},
     ),
