@@ -51,16 +51,12 @@ os.environ.update(ENVIRONMENT)
 # Each folder's tests share something slow to make; they stay in one process. By path
 # and not by pytest-xdist's `xdist_group`, which pytest 9.2 ignores without a word.
 TOGETHER = ("tests/e2e/", "tests/infrastructure/")
-# But for those that share nothing, and would only make a long queue longer.
-APART = ("tests/e2e/test_example",)
 
 
 class Scheduling(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types
     """Give tests out one by one, and those of some folders all at once."""
 
     def _split_scope(self, nodeid: str) -> str:
-        if nodeid.startswith(APART):
-            return nodeid
         return next((name for name in TOGETHER if nodeid.startswith(name)), nodeid)
 
 
