@@ -219,7 +219,7 @@ class TestReplay:
 class TestCommands:
     @pytest.fixture
     def run(self, api: Api, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-        monkeypatch.setattr("hourbell.cli.jobs.time.sleep", lambda _: work(api))
+        monkeypatch.setattr("hourbell.cli.jobs.sleep", lambda _: work(api))
         answer_commands(api, monkeypatch)
         return lambda *words: CliRunner().invoke(dead.app, words)
 

@@ -36,7 +36,7 @@ def work(api: Api) -> None:
 @pytest.fixture
 def run(api: Api, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run `hourbell schedules` or `jobs`; the worker works while people wait."""
-    monkeypatch.setattr("hourbell.cli.jobs.time.sleep", lambda _: work(api))
+    monkeypatch.setattr("hourbell.cli.jobs.sleep", lambda _: work(api))
     answer_commands(api, monkeypatch)
 
     def invoke(group: str, *words: str, text: str | None = None) -> Result:

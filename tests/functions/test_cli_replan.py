@@ -22,7 +22,7 @@ Run = Callable[..., Result]
 def run(api: Api, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run the command as the platform role; the worker works while it waits."""
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr("hourbell.cli.jobs.time.sleep", lambda _: work(api))
+    monkeypatch.setattr("hourbell.cli.jobs.sleep", lambda _: work(api))
     answer_commands(api, monkeypatch, lambda: PLATFORM)
     return lambda *words: CliRunner().invoke(replan.app, words)
 
@@ -80,7 +80,7 @@ def test_a_job_that_failed_is_told(
         api.world.store.tenants.pop("acme", None)
         work(api)
 
-    monkeypatch.setattr("hourbell.cli.jobs.time.sleep", remove_and_work)
+    monkeypatch.setattr("hourbell.cli.jobs.sleep", remove_and_work)
     failed = run("--tenant", "acme")
     assert failed.exit_code == 1
     assert "acme: the job is FAILED: tenant_removed" in failed.stderr

@@ -51,7 +51,7 @@ def run(
             with redirect_stdout(io.StringIO()):
                 handler(sqs_event(bodies), Context())
 
-    monkeypatch.setattr("hourbell.cli.shards.time.sleep", sleep)
+    monkeypatch.setattr("hourbell.cli.shards.sleep", sleep)
 
     def send(
         _self: client.Api,
@@ -160,7 +160,7 @@ def test_waiting_ends_with_the_first_answer_that_is_none(
             client.Api, "send", lambda *_: client.Answer(403, '{"code":"forbidden"}')
         )
 
-    monkeypatch.setattr("hourbell.cli.shards.time.sleep", fail)
+    monkeypatch.setattr("hourbell.cli.shards.sleep", fail)
     failed = run("change", "--to", "16", "--wait")
     assert failed.exit_code == 1
     assert len(slept) == 1

@@ -1,7 +1,7 @@
 """`hourbell jobs`: what became of batches, and how to stop and resume them."""
 
-import time
 from collections.abc import Mapping
+from time import sleep
 from typing import Annotated, Any, Final
 from urllib.parse import quote
 
@@ -127,7 +127,7 @@ def ended(api: Api, answer: Answer, path: str, *, quiet: bool) -> Answer:
     with Progress(console=console, transient=True, disable=quiet) as bar:
         task = bar.add_task(f"{answer.document['operation']} {job_id}", total=None)
         while answer.status < 400 and answer.document["state"] in OPEN:
-            time.sleep(POLL_SECONDS)
+            sleep(POLL_SECONDS)
             answer = api.send("GET", path)
             if answer.status < 400:
                 progress = answer.document["progress"]

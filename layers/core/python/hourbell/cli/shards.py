@@ -1,7 +1,7 @@
 """`hourbell shards`: how many shards the timeline has, and how to change that."""
 
-import time
 from collections.abc import Mapping
+from time import sleep
 from typing import Annotated, Any, Final
 
 import typer
@@ -72,7 +72,7 @@ def _send(method: str, path: str) -> Answer:
 def _awaited(api: Api, answer: Answer) -> Answer:
     """Return what there is to tell when the last epoch is settled."""
     while answer.status < 400 and answer.document["epochs"][-1]["phase"] != SETTLED:
-        time.sleep(POLL_SECONDS)
+        sleep(POLL_SECONDS)
         answer = api.send("GET", SHARDS)
     return answer
 
