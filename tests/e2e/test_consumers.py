@@ -131,12 +131,15 @@ class Stage:
     def _copy_messages(self) -> None:
         """Send some messages once more, as SQS may, with the same body."""
         bodies: dict[str, str] = {}
+        hidden: list[str] = []
 
         def has_some() -> bool:
+            # Hidden, or the same ten would be received for ever.
             answer = self._sqs.receive_message(
-                QueueUrl=self._queue_url, MaxNumberOfMessages=10, VisibilityTimeout=0
+                QueueUrl=self._queue_url, MaxNumberOfMessages=10, VisibilityTimeout=600
             )
             for each in answer.get("Messages", []):
+                hidden.append(each["ReceiptHandle"])
                 event = json.loads(each["Body"])
                 if event["id"] in self._story.ids:
                     bodies[event["id"]] = each["Body"]
@@ -145,6 +148,10 @@ class Stage:
         self._world.stack.wait_for(has_some, PATIENCE_SECONDS, "messages")
         for body in bodies.values():
             self._sqs.send_message(QueueUrl=self._queue_url, MessageBody=body)
+        for handle in hidden:
+            self._sqs.change_message_visibility(
+                QueueUrl=self._queue_url, ReceiptHandle=handle, VisibilityTimeout=0
+            )
 
     def _consumer(self, proxy: LossyProxy) -> Any:
         return started(
