@@ -51,13 +51,32 @@ os.environ.update(ENVIRONMENT)
 # Each folder's tests share something slow to make; they stay in one process. By path
 # and not by pytest-xdist's `xdist_group`, which pytest 9.2 ignores without a word.
 TOGETHER = ("tests/e2e/", "tests/infrastructure/")
+# These make what they need themselves, and wait for most of their time.
+APART = tuple(
+    f"tests/e2e/test_{name}.py"
+    for name in (
+        "bench_idle",
+        "bench_writes",
+        "consumers",
+        "control",
+        "example_handlers",
+        "examples",
+    )
+)
+# Their coverage is not taken: it doubles their time, and says nothing that tests of
+# units do not say better.
+UNCOVERED = tuple(
+    Path(__file__).parent / name
+    for name in ("conformance", "e2e", "infrastructure", "properties", "simulation")
+)
 
 
 class Scheduling(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types
-    """Give tests out one by one, and those of some folders all at once."""
+    """Give tests out one by one, and those of some files and folders all at once."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return next((name for name in TOGETHER if nodeid.startswith(name)), nodeid)
+        names = (name for name in (*APART, *TOGETHER) if nodeid.startswith(name))
+        return next(names, nodeid)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduling:
@@ -67,8 +86,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Schedulin
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what lies in tests/e2e as such."""
+    """Mark what lies in tests/e2e as such, and what no coverage is taken of."""
     folder = Path(__file__).parent / "e2e"
     for item in items:
         if item.path.is_relative_to(folder):
             item.add_marker(pytest.mark.e2e)
+        if any(item.path.is_relative_to(each) for each in UNCOVERED):
+            item.add_marker(pytest.mark.no_cover)

@@ -36,7 +36,10 @@ pytestmark = [pytest.mark.e2e, pytest.mark.engine, pytest.mark.timeout(900)]
 PATIENCE_SECONDS = 240.0
 LEASE_SECONDS = 10
 SLOW, FAILING = 3, 2
-"""How many of the occurrences take time, and how many fail once before they succeed."""
+"""How many of the occurrences take time, and how many fail before they succeed.
+
+They fail twice: an attempt may end before it has failed, when its claim is not heard of.
+"""
 COPIES = 6
 """How many messages are there twice at least; of more than 30, a fifth are."""
 LOSSES = {"claim": 3, "complete": 4, "fail": 2}
@@ -113,7 +116,7 @@ class Stage:
         quick = self._count - SLOW - FAILING
         for name, times, more in (
             ("slow", SLOW, {"seconds": 3}),
-            ("failing", FAILING, {"fails": 1}),
+            ("failing", FAILING, {"fails": 2}),
             ("quick", quick, {}),
         ):
             order = {"account": "<occurrence_id>", **more}
