@@ -26,6 +26,7 @@ class FakeServer:
         self.plane = WorkerPlane(time.monotonic)
         self.queue = MemoryQueue(time.monotonic)
         self.scopes: set[str] = set()
+        self.signers: list[tuple[str, str]] = []
         self.url = ""
 
     @property
@@ -82,7 +83,9 @@ def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             scope = self.headers["Authorization"].split("Credential=")[1]
-            server.scopes.add(scope.split(",")[0].split("/", 2)[2])
+            key, _, where = scope.split(",")[0].split("/", 2)
+            server.scopes.add(where)
+            server.signers.append((key, self.path))
             try:
                 if self.path.startswith(PREFIX):
                     reply = server.plane.post(self.path, body)

@@ -6,12 +6,18 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
 
-from hourbell.consumer.api import BATCH, Answer, Claim, WorkerApi
+from hourbell.consumer.api import Answer, Claim, Held, WorkerApi
 from hourbell.consumer.clock import Clock
-from hourbell.consumer.errors import ApiRefused, NoAnswer, UnreadableMessage
+from hourbell.consumer.errors import (
+    ApiRefused,
+    HeldOff,
+    NoAnswer,
+    UnreadableMessage,
+)
 from hourbell.consumer.leases import Leases
 from hourbell.consumer.messages import Message, parse_message
 from hourbell.consumer.queue import Received
+from hourbell.consumer.threads import side_by_side
 from hourbell.consumer.work import LOGGER, Handler, Work
 
 UNAVAILABLE: Final = "unavailable"
@@ -25,6 +31,8 @@ class Taken:
         run: to work on.
         done: messages that are of no use any more: to delete.
         left: to leave to their visibility.
+        held_off: of those that are left, what is of tenants that are left alone now,
+            and for how many seconds.
         is_served: whether Hourbell answered; if not, receiving more would only use up
             the messages' receives.
     """
@@ -32,7 +40,13 @@ class Taken:
     run: list[Work] = field(default_factory=list)
     done: list[Received] = field(default_factory=list)
     left: list[Received] = field(default_factory=list)
+    held_off: list[tuple[list[Received], float]] = field(default_factory=list)
     is_served: bool = True
+
+    @property
+    def is_fruitless(self) -> bool:
+        """Whether there was nothing but what is of tenants that are left alone."""
+        return bool(self.held_off) and not (self.run or self.done)
 
 
 def _is_malformed(error: Exception) -> bool:
@@ -46,6 +60,11 @@ class _Group:
 
     work: Work
     copies: list[Received]
+
+    @property
+    def held(self) -> Held:
+        """How it is named in the API."""
+        return self.work.held
 
     def add(self, received: Received, message: Message) -> None:
         """Add a copy; the latest send's is what is worked on."""
@@ -68,6 +87,7 @@ class Intake:
         self._leases = leases
         self._handlers = handlers
         self._clock = clock
+        self._noting = threading.Lock()
 
     def take(self, messages: Sequence[Received], stopping: threading.Event) -> Taken:
         """Claim what is TRACKED, and say what becomes of each message.
@@ -85,8 +105,11 @@ class Intake:
             for group in groups:
                 if not group.work.is_tracked:
                     self._start(group, self._clock.now(), taken)
-            for start in range(0, len(tracked), BATCH):
-                self._claim(tracked[start : start + BATCH], stopping, taken)
+            side_by_side(
+                lambda batch: self._claim(batch, stopping, taken),
+                self._api.batches(tracked),
+                "hourbell-claim",
+            )
         except BaseException:
             # Nobody is going to work on it, so no beat may keep it from others.
             for work in taken.run:
@@ -130,13 +153,32 @@ class Intake:
                 for group in groups:
                     self._claim([group], stopping, taken)
                 return
-            LOGGER.error("claim: %s", error)
-            taken.is_served = False
-            for group in groups:
-                taken.left += group.copies
+            self._leave(groups, error, taken)
             return
-        for group in groups:
-            self._obey(group, claims[group.work.message.occurrence_id], since, taken)
+        with self._noting:
+            for group in groups:
+                claim = claims[group.work.message.occurrence_id]
+                self._obey(group, claim, since, taken)
+
+    def _leave(
+        self, groups: Sequence[_Group], error: NoAnswer | ApiRefused, taken: Taken
+    ) -> None:
+        """Leave what could not be claimed."""
+        copies = [each for group in groups for each in group.copies]
+        seconds = 0.0
+        if isinstance(error, HeldOff):
+            seconds = error.retry_after_seconds
+        elif isinstance(error, ApiRefused):
+            seconds = self._api.held_off(groups[0].work.message.tenant)
+        with self._noting:
+            taken.left += copies
+            if seconds:
+                # Its failure was told in the log when it happened.
+                LOGGER.info("claim: %s, left in the queue for %.0f s", error, seconds)
+                taken.held_off.append((copies, seconds))
+            else:
+                LOGGER.error("claim: %s", error)
+                taken.is_served = False
 
     def _obey(self, group: _Group, claim: Claim, since: float, taken: Taken) -> None:
         name = group.work.message.occurrence_id
@@ -145,7 +187,8 @@ class Intake:
             group.work.token = claim.lease_token or group.work.token
             self._start(group, since, taken)
         elif claim.is_unknown:
-            LOGGER.error("%s: unknown to this tenant, left in the queue", name)
+            tenant = group.work.message.tenant
+            LOGGER.error("%s: unknown to tenant %s, left in the queue", name, tenant)
             taken.left += group.copies
         elif claim.answer is Answer.ERROR:
             LOGGER.warning("%s: %s, left in the queue", name, claim.reason)
