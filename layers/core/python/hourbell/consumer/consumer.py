@@ -326,14 +326,17 @@ class Consumer:
 
     def _poll(self, queue: Queue) -> Taken:
         """Receive once and start what is to run; return what was received."""
-        free = self._options.concurrency - self._count()
-        messages = queue.receive(min(free, BATCH), self._options.wait_seconds)
+        unheard = self._intake.unheard()
+        free = self._options.concurrency - self._count() - unheard
+        # What may be claimed already has its place, and is not to wait for others.
+        wait_seconds = 0 if unheard else self._options.wait_seconds
+        messages = queue.receive(min(free, BATCH), wait_seconds) if free > 0 else []
         with self._lock:
-            if self._stopping.is_set() or not messages:
+            if self._stopping.is_set() or not (messages or unheard):
                 return Taken()
             self._is_taking = True
         try:
-            taken = self._intake.take(messages, self._stopping)
+            taken = self._intake.take(messages, self._stopping, is_lasting=True)
             for work in taken.run:
                 self._start(work)
         finally:

@@ -21,6 +21,35 @@ from hourbell.consumer.threads import side_by_side
 from hourbell.consumer.work import LOGGER, Handler, Work
 
 UNAVAILABLE: Final = "unavailable"
+UNHEARD_SECONDS: Final = 60.0
+"""How long a claim without an answer is repeated at most, if its lease lasts longer.
+
+A request that Hourbell can never answer must not hold up for long what else it claims.
+"""
+
+
+@dataclass(slots=True)
+class _Group:
+    """The copies of one message in a receive, and its work.
+
+    Attributes:
+        since: when it was claimed first, if it was.
+    """
+
+    work: Work
+    copies: list[Received]
+    since: float | None = None
+
+    @property
+    def held(self) -> Held:
+        """How it is named in the API."""
+        return self.work.held
+
+    def add(self, received: Received, message: Message) -> None:
+        """Add a copy; the latest send's is what is worked on."""
+        self.copies.append(received)
+        if message.send > self.work.message.send:
+            self.work.message = message
 
 
 @dataclass(slots=True)
@@ -33,6 +62,7 @@ class Taken:
         left: to leave to their visibility.
         held_off: of those that are left, what is of tenants that are left alone now,
             and for how many seconds.
+        unheard: occurrence_id -> what may be claimed, of those that are left.
         is_served: whether Hourbell answered; if not, receiving more would only use up
             the messages' receives.
     """
@@ -41,6 +71,7 @@ class Taken:
     done: list[Received] = field(default_factory=list)
     left: list[Received] = field(default_factory=list)
     held_off: list[tuple[list[Received], float]] = field(default_factory=list)
+    unheard: dict[str, _Group] = field(default_factory=dict)
     is_served: bool = True
 
     @property
@@ -52,25 +83,6 @@ class Taken:
 def _is_malformed(error: Exception) -> bool:
     """Whether a claim was refused for something that stands in it."""
     return isinstance(error, ApiRefused) and error.status == HTTPStatus.BAD_REQUEST
-
-
-@dataclass(slots=True)
-class _Group:
-    """The copies of one message in a receive, and its work."""
-
-    work: Work
-    copies: list[Received]
-
-    @property
-    def held(self) -> Held:
-        """How it is named in the API."""
-        return self.work.held
-
-    def add(self, received: Received, message: Message) -> None:
-        """Add a copy; the latest send's is what is worked on."""
-        self.copies.append(received)
-        if message.send > self.work.message.send:
-            self.work.message = message
 
 
 class Intake:
@@ -88,8 +100,19 @@ class Intake:
         self._handlers = handlers
         self._clock = clock
         self._noting = threading.Lock()
+        self._unheard: dict[str, _Group] = {}
 
-    def take(self, messages: Sequence[Received], stopping: threading.Event) -> Taken:
+    def unheard(self) -> int:
+        """Return how many works may be claimed, though nobody said so."""
+        return len(self._unheard)
+
+    def take(
+        self,
+        messages: Sequence[Received],
+        stopping: threading.Event,
+        *,
+        is_lasting: bool = False,
+    ) -> Taken:
         """Claim what is TRACKED, and say what becomes of each message.
 
         What is to be worked on is held from here on.
@@ -97,6 +120,9 @@ class Intake:
         Args:
             messages: any number.
             stopping: ends the repetition of claims.
+            is_lasting: whether this is called again soon. What was claimed without an
+                answer, and so may have begun an attempt, is claimed again then, by its
+                tokens, for as long as the lease may last.
         """
         taken = Taken()
         groups = list(self._groups(messages, taken).values())
@@ -104,7 +130,7 @@ class Intake:
         try:
             for group in groups:
                 if not group.work.is_tracked:
-                    self._start(group, self._clock.now(), taken)
+                    self._start(group, taken)
             side_by_side(
                 lambda batch: self._claim(batch, stopping, taken),
                 self._api.batches(tracked),
@@ -115,10 +141,12 @@ class Intake:
             for work in taken.run:
                 self._leases.drop(work)
             raise
+        if is_lasting:
+            self._unheard = taken.unheard
         return taken
 
     def _groups(self, messages: Sequence[Received], taken: Taken) -> dict[str, _Group]:
-        found: dict[str, _Group] = {}
+        found = self._unheard_again()
         for received in messages:
             try:
                 message = parse_message(received.body)
@@ -141,10 +169,23 @@ class Intake:
                 found[message.occurrence_id] = _Group(work, [received])
         return found
 
+    def _unheard_again(self) -> dict[str, _Group]:
+        """Return what was claimed without an answer, if it can still be that claim."""
+        now, before = self._clock.now(), self._unheard
+        self._unheard = {}
+        seconds = min(self._leases.seconds, UNHEARD_SECONDS)
+        return {
+            name: group
+            for name, group in before.items()
+            if group.since is not None and now < group.since + seconds
+        }
+
     def _claim(
         self, groups: Sequence[_Group], stopping: threading.Event, taken: Taken
     ) -> None:
         since = self._clock.now()
+        for group in groups:
+            group.since = since if group.since is None else group.since
         try:
             claims = self._api.claim([group.work.held for group in groups], stopping)
         except (NoAnswer, ApiRefused) as error:
@@ -158,7 +199,10 @@ class Intake:
         with self._noting:
             for group in groups:
                 claim = claims[group.work.message.occurrence_id]
-                self._obey(group, claim, since, taken)
+                if claim.lease_token not in {None, group.work.token}:
+                    # Another attempt than an earlier claim may have begun.
+                    group.since = since
+                self._obey(group, claim, taken)
 
     def _leave(
         self, groups: Sequence[_Group], error: NoAnswer | ApiRefused, taken: Taken
@@ -179,13 +223,16 @@ class Intake:
             else:
                 LOGGER.error("claim: %s", error)
                 taken.is_served = False
+                if isinstance(error, NoAnswer):
+                    names = [group.work.message.occurrence_id for group in groups]
+                    taken.unheard.update(zip(names, groups, strict=True))
 
-    def _obey(self, group: _Group, claim: Claim, since: float, taken: Taken) -> None:
+    def _obey(self, group: _Group, claim: Claim, taken: Taken) -> None:
         name = group.work.message.occurrence_id
         if claim.answer is Answer.RUN:
             group.work.attempt = claim.attempt
             group.work.token = claim.lease_token or group.work.token
-            self._start(group, since, taken)
+            self._start(group, taken)
         elif claim.is_unknown:
             tenant = group.work.message.tenant
             LOGGER.error("%s: unknown to tenant %s, left in the queue", name, tenant)
@@ -198,7 +245,8 @@ class Intake:
             LOGGER.info("%s: %s %s", name, claim.answer, claim.reason)
             taken.done += group.copies
 
-    def _start(self, group: _Group, since: float, taken: Taken) -> None:
+    def _start(self, group: _Group, taken: Taken) -> None:
+        since = self._clock.now() if group.since is None else group.since
         work = group.work
         work.message_ids = [copy.message_id for copy in group.copies]
         work.receipts = [copy.receipt for copy in group.copies]
