@@ -228,6 +228,49 @@ def test_in_a_lambda_only_who_cannot_be_signed_for_comes_again() -> None:
     assert row.state == "SUCCEEDED"
 
 
+def test_a_tenant_that_is_slow_to_sign_for_keeps_no_other_from_beginning() -> None:
+    rig = Rig(tenants=THREE)
+    begun = threading.Event()
+    slow: list[bool] = []
+
+    def after(_: str) -> None:
+        slow.append(begun.wait(10))
+
+    rig.tenants.planes["south"].after = after
+    rows = [*rig.enqueue_of("south", 1), *rig.enqueue_of("north", 2)]
+    rig.does(lambda message, _: begun.set() if message.tenant == "north" else None)
+    rig.run()
+    # Its claim, and its complete.
+    assert slow == [True, True]
+    assert {row.state for row in rows} == {"SUCCEEDED"}
+
+
+def test_a_lambda_works_for_the_others_while_one_is_never_signed_for() -> None:
+    rig = Rig(tenants=THREE)
+    over = threading.Event()
+    (late,), (row,) = rig.enqueue_of("south", 1), rig.enqueue_of("north", 2)
+
+    def is_at_work() -> bool:
+        threads = [each.name for each in threading.enumerate()]
+        return any(name.startswith("hourbell-token") for name in threads)
+
+    def hang(_: str) -> None:
+        while row.state != "SUCCEEDED" or is_at_work():
+            rig.clock.wait(over, 0)
+        # Two seconds are left then, in which nothing is waited for.
+        rig.clock.time += 28
+        over.wait(10)
+
+    rig.tenants.planes["south"].after = hang
+    rig.does()
+    event = rig.lambda_event()
+    assert failures(rig.consumer.handle(event, Invocation(30))) == ["m1"]
+    assert row.state == "SUCCEEDED"
+    over.set()
+    assert rig.done == [occurrence_id(2)]
+    assert late.state == "RUNNING"
+
+
 def test_untracked_work_needs_nobody_to_sign() -> None:
     rig = Rig(tenants=THREE)
     refuse(rig, "credentials")

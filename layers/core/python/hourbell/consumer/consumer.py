@@ -138,7 +138,8 @@ class Consumer:
         core = session or Session()
         region = os.environ.get("AWS_REGION") or core.get_config_variable("region")
         endpoint = Endpoint.of(api_url, region, service)
-        connections = chosen.concurrency + 4
+        # As many calls may be under way as there are works, each a tenant's own.
+        connections = chosen.concurrency + BATCH + 4
         queue = None
         if queue_url:
             config = Config(
@@ -277,27 +278,27 @@ class Consumer:
         """Work on some messages; return the ids of those that must come again."""
         if self._clock.now() >= end:
             return [each.message_id for each in messages]
-        taking = Taking(self._intake, self._leases, messages, self._changed.set)
-        self._until(taking.is_done, end - self._clock.now())
-        taken = taking.result()
-        if taken is None:
-            return [each.message_id for each in messages]
+        taking = Taking(
+            *(self._intake, self._leases, messages, self._start, self._changed.set)
+        )
         try:
-            for work in taken.run:
-                work.receipts = []
-                self._start(work)
+            self._until(taking.is_done, end - self._clock.now())
+            taken = taking.result()
             self._until(
-                lambda: all(work.settled.is_set() for work in taken.run),
+                lambda: all(work.settled.is_set() for work in taking.begun),
                 end - self._clock.now(),
             )
         finally:
-            unfinished = [work for work in taken.run if not work.finished]
-            for work in unfinished:
+            done: set[str] = set()
+            for work in taking.begun:
+                if work.finished:
+                    done.update(work.message_ids)
+                    continue
                 # Its thread may be frozen with the function, and go on much later.
                 self._leases.drop(work)
                 work.lost.set()
-        left = [each.message_id for each in taken.left]
-        return left + [name for work in unfinished for name in work.message_ids]
+        done.update(each.message_id for each in taken.done)
+        return [each.message_id for each in messages if each.message_id not in done]
 
     def _receive(self, queue: Queue) -> None:
         failures = 0
@@ -336,9 +337,9 @@ class Consumer:
                 return Taken()
             self._is_taking = True
         try:
-            taken = self._intake.take(messages, self._stopping, is_lasting=True)
-            for work in taken.run:
-                self._start(work)
+            taken = self._intake.take(
+                messages, self._stopping, self._start, is_lasting=True
+            )
         finally:
             self._is_taking = False
             self._changed.set()

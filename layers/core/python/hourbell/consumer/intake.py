@@ -1,7 +1,7 @@
 """From what was received to what is to be worked on: read, group, claim."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
@@ -57,7 +57,7 @@ class Taken:
     """What is to become of received messages.
 
     Attributes:
-        run: to work on.
+        run: what was begun.
         done: messages that are of no use any more: to delete.
         left: to leave to their visibility.
         held_off: of those that are left, what is of tenants that are left alone now,
@@ -78,6 +78,15 @@ class Taken:
     def is_fruitless(self) -> bool:
         """Whether there was nothing but what is of tenants that are left alone."""
         return bool(self.held_off) and not (self.run or self.done)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a take was asked for."""
+
+    stopping: threading.Event
+    begin: Callable[[Work], None]
+    taken: Taken
 
 
 def _is_malformed(error: Exception) -> bool:
@@ -110,37 +119,35 @@ class Intake:
         self,
         messages: Sequence[Received],
         stopping: threading.Event,
+        begin: Callable[[Work], None],
         *,
+        taken: Taken | None = None,
         is_lasting: bool = False,
     ) -> Taken:
-        """Claim what is TRACKED, and say what becomes of each message.
-
-        What is to be worked on is held from here on.
+        """Claim what is TRACKED, begin what is to be run, and tell what becomes of all.
 
         Args:
             messages: any number.
             stopping: ends the repetition of claims.
+            begin: called with each work as soon as it is held; by several threads, but
+                one after the other.
+            taken: where that is told, also while this goes on.
             is_lasting: whether this is called again soon. What was claimed without an
                 answer, and so may have begun an attempt, is claimed again then, by its
                 tokens, for as long as the lease may last.
         """
-        taken = Taken()
+        taken = taken or Taken()
         groups = list(self._groups(messages, taken).values())
         tracked = [group for group in groups if group.work.is_tracked]
-        try:
-            for group in groups:
-                if not group.work.is_tracked:
-                    self._start(group, taken)
-            side_by_side(
-                lambda batch: self._claim(batch, stopping, taken),
-                self._api.batches(tracked),
-                "hourbell-claim",
-            )
-        except BaseException:
-            # Nobody is going to work on it, so no beat may keep it from others.
-            for work in taken.run:
-                self._leases.drop(work)
-            raise
+        asked = _Asked(stopping, begin, taken)
+        for group in groups:
+            if not group.work.is_tracked:
+                self._start(group, asked)
+        side_by_side(
+            lambda batch: self._claim(batch, asked),
+            self._api.batches(tracked),
+            "hourbell-claim",
+        )
         if is_lasting:
             self._unheard = taken.unheard
         return taken
@@ -180,21 +187,21 @@ class Intake:
             if group.since is not None and now < group.since + seconds
         }
 
-    def _claim(
-        self, groups: Sequence[_Group], stopping: threading.Event, taken: Taken
-    ) -> None:
+    def _claim(self, groups: Sequence[_Group], asked: _Asked) -> None:
         since = self._clock.now()
         for group in groups:
             group.since = since if group.since is None else group.since
         try:
-            claims = self._api.claim([group.work.held for group in groups], stopping)
+            claims = self._api.claim(
+                [group.work.held for group in groups], asked.stopping
+            )
         except (NoAnswer, ApiRefused) as error:
             if len(groups) > 1 and _is_malformed(error):
                 # One of them is no id, for which the others are not to blame.
                 for group in groups:
-                    self._claim([group], stopping, taken)
+                    self._claim([group], asked)
                 return
-            self._leave(groups, error, taken)
+            self._leave(groups, error, asked.taken)
             return
         with self._noting:
             for group in groups:
@@ -202,7 +209,7 @@ class Intake:
                 if claim.lease_token not in {None, group.work.token}:
                     # Another attempt than an earlier claim may have begun.
                     group.since = since
-                self._obey(group, claim, taken)
+                self._obey(group, claim, asked)
 
     def _leave(
         self, groups: Sequence[_Group], error: NoAnswer | ApiRefused, taken: Taken
@@ -227,12 +234,13 @@ class Intake:
                     names = [group.work.message.occurrence_id for group in groups]
                     taken.unheard.update(zip(names, groups, strict=True))
 
-    def _obey(self, group: _Group, claim: Claim, taken: Taken) -> None:
+    def _obey(self, group: _Group, claim: Claim, asked: _Asked) -> None:
+        taken = asked.taken
         name = group.work.message.occurrence_id
         if claim.answer is Answer.RUN:
             group.work.attempt = claim.attempt
             group.work.token = claim.lease_token or group.work.token
-            self._start(group, taken)
+            self._start(group, asked)
         elif claim.is_unknown:
             tenant = group.work.message.tenant
             LOGGER.error("%s: unknown to tenant %s, left in the queue", name, tenant)
@@ -245,10 +253,16 @@ class Intake:
             LOGGER.info("%s: %s %s", name, claim.answer, claim.reason)
             taken.done += group.copies
 
-    def _start(self, group: _Group, taken: Taken) -> None:
+    def _start(self, group: _Group, asked: _Asked) -> None:
         since = self._clock.now() if group.since is None else group.since
         work = group.work
         work.message_ids = [copy.message_id for copy in group.copies]
-        work.receipts = [copy.receipt for copy in group.copies]
+        work.receipts = [copy.receipt for copy in group.copies if copy.receipt]
         self._leases.hold(work, since)
-        taken.run.append(work)
+        try:
+            asked.begin(work)
+        except BaseException:
+            # Nobody is going to work on it, so no beat may keep it from others.
+            self._leases.drop(work)
+            raise
+        asked.taken.run.append(work)
