@@ -5,8 +5,9 @@ One address serves the worker routes and, in the JSON protocol of AWS, a queue o
 
 import hashlib
 import json
+import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -44,10 +45,12 @@ class FakeServer:
             "HOURBELL_QUEUE_URL": self.queue_url,
         }
 
-    def sqs(self, action: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Do what a client of SQS asks."""
+    def sqs(
+        self, action: str, body: dict[str, Any], is_gone: Callable[[], bool]
+    ) -> dict[str, Any]:
+        """Do what a client of SQS asks, for as long as it is there."""
         if action == "ReceiveMessage":
-            return {"Messages": self._receive(body)}
+            return {"Messages": self._receive(body, is_gone)}
         entries = body.get("Entries", [body])
         receipts = [each["ReceiptHandle"] for each in entries]
         if action.startswith("DeleteMessage"):
@@ -58,9 +61,12 @@ class FakeServer:
         done = [{"Id": each.get("Id", "0")} for each in entries]
         return {"Successful": done, "Failed": []}
 
-    def _receive(self, body: dict[str, Any]) -> list[dict[str, Any]]:
+    def _receive(
+        self, body: dict[str, Any], is_gone: Callable[[], bool]
+    ) -> list[dict[str, Any]]:
         end = time.monotonic() + body.get("WaitTimeSeconds", 0)
-        while True:
+        # The poll of one that was killed must not take what others wait for.
+        while not is_gone():
             self.plane.watch()
             found = self.queue.receive(body.get("MaxNumberOfMessages", 1), 0)
             if found or time.monotonic() >= end:
@@ -74,6 +80,17 @@ class FakeServer:
                     for each in found
                 ]
             time.sleep(POLL_SECONDS)
+        return []
+
+
+def _is_gone(connection: socket.socket) -> bool:
+    """Whether who asked has closed its end."""
+    try:
+        return not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
 def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
@@ -92,7 +109,10 @@ def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
                     self._answer(reply.status, reply.text, "application/json")
                 else:
                     action = self.headers["X-Amz-Target"].split(".")[1]
-                    text = json.dumps(server.sqs(action, json.loads(body)))
+                    done = server.sqs(
+                        action, json.loads(body), lambda: _is_gone(self.connection)
+                    )
+                    text = json.dumps(done)
                     self._answer(200, text, "application/x-amz-json-1.0")
             except OSError:
                 # The answer is lost.
