@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from botocore.httpsession import URLLib3Session
 from botocore.session import Session
-from hourbell.consumer import AssumedRoles, Consumer, Options
+from hourbell.consumer import AssumedRoles, Consumer, Options, http
 from hourbell.consumer.http import Endpoint, NoCredentials, SignedTransport
 
 from tests.consumers.memory_queue import body_of, occurrence_id
@@ -121,10 +122,18 @@ def test_sts_is_called_by_the_environments_credentials(
     assert callable(AssumedRoles(TEMPLATE))
 
 
+@pytest.mark.parametrize(("cached", "count"), [(1_000, 2), (1, 4)])
 def test_the_queue_is_the_consumers_own_and_each_call_its_tenants(
-    monkeypatch: pytest.MonkeyPatch,
+    cached: int, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sts = Sts()
+    pools: list[object] = []
+
+    def pool(**given: Any) -> URLLib3Session:
+        pools.append(given)
+        return URLLib3Session(**given)
+
+    monkeypatch.setattr(http, "URLLib3Session", pool)
     with serving() as fake:
         for name, value in fake.environment().items():
             monkeypatch.setenv(name, value)
@@ -142,7 +151,7 @@ def test_the_queue_is_the_consumers_own_and_each_call_its_tenants(
         consumer = Consumer.connect(
             session=own,
             tenants=AssumedRoles(TEMPLATE, client=sts),
-            options=Options(wait_seconds=0),
+            options=Options(wait_seconds=0, concurrency=1, cached_tenants=cached),
         )
         consumer.handler("report")(lambda *_: None)
         fake.queue.on_receive = lambda count: None if count else consumer.stop()
@@ -152,7 +161,9 @@ def test_the_queue_is_the_consumers_own_and_each_call_its_tenants(
     for key, path in fake.signers:
         signers.setdefault(path, set()).add(key)
     roles = [call["RoleArn"].rsplit("-", 1)[-1] for call in sts.calls]
-    assert sorted(roles) == ["north", "south"]
+    # In turn; where there is place for one, each is asked for again.
+    assert roles == ["north", "south", "north", "south"][:count]
+    assert len(pools) == 1
     keys = {f"{role}{number}" for number, role in enumerate(roles, 1)}
     assert signers == {
         "/": {"own"},

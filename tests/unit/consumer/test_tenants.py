@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hourbell.consumer.api import WorkerApi
 from hourbell.consumer.endings import Endings
+from hourbell.consumer.errors import HeldOff
 from hourbell.consumer.http import NoCredentials, Reply
 from hourbell.consumer.leases import Leases
 from hourbell.consumer.tenants import TenantTransports
@@ -169,6 +170,11 @@ def test_a_tenant_is_left_alone_for_longer_each_time_and_then_served(how: str) -
     assert failures(rig.consumer.handle(event)) == []
     assert row.state == "SUCCEEDED"
     assert rig.consumer.held_off() == {}
+    # What goes wrong after that begins anew.
+    rig.enqueue_of("south", 2)
+    rig.tenants.planes["south"].go_wrong(CLAIM, SUSPENDED)
+    rig.consumer.handle(rig.lambda_event())
+    assert rig.consumer.held_off() == {"south": pytest.approx(5 * 7 / 8)}
 
 
 def test_receives_of_nothing_but_who_is_left_alone_are_no_tight_loop() -> None:
@@ -322,6 +328,16 @@ def test_an_end_is_said_when_it_can_be_signed_again_while_the_lease_lives(
     assert row.state == state
     # It waited as long as the tenant was left alone, and not once for each word.
     assert clock.pauses[:2] == pytest.approx([5 * 7 / 8, 10 * 7 / 8])
+
+
+def test_a_claim_that_cannot_be_signed_is_not_repeated_in_its_receive() -> None:
+    clock = RunningClock()
+    plane = WorkerPlane(clock.now)
+    transports = TenantTransports(lambda _: Fickle(plane, 1), clock)
+    api = WorkerApi(transports, clock, worker="rig:1", lease_seconds=60)
+    with pytest.raises(HeldOff, match="tenant 'north': not now"):
+        api.claim([work_of(1).held], threading.Event())
+    assert clock.pauses == []
 
 
 def test_failures_at_the_same_time_count_as_one() -> None:

@@ -46,6 +46,8 @@ def test_a_claim_that_nobody_answers_is_asked_for_again_after_the_pause() -> Non
     assert {row.state for row in rows} == {"SUCCEEDED"}
     assert rig.queue.bodies() == []
     assert rig.clock.pauses.count(1.0) + rig.clock.pauses.count(1.5) >= 2
+    # It is not to wait for other messages.
+    assert rig.queue.waits[:3] == [20, 0, 0]
 
 
 def test_its_lease_counts_from_when_it_was_claimed_first() -> None:
@@ -75,6 +77,30 @@ def test_its_lease_counts_from_when_it_was_claimed_first() -> None:
     assert beats == [START + 25]
     assert row.state == "SUCCEEDED"
     assert len(row.tokens) == 1
+
+
+def test_that_of_another_attempt_counts_from_its_own_claim() -> None:
+    rig = Rig(concurrency=1)
+    (row,) = rig.enqueue(1)
+    rig.plane.go_wrong(CLAIM, *[LOST_ANSWER] * TRIES)
+
+    def give_away(_: str) -> None:
+        if len(rig.plane.called(CLAIM)) == TRIES:
+            row.state = "ENQUEUED"
+            rig.clock.time += 25
+
+    rig.plane.after = give_away
+
+    def act(*_: Any) -> None:
+        for _turn in range(10):
+            rig.clock.wait(threading.Event(), 0)
+        rig.consumer.stop()
+
+    rig.does(act)
+    assert rig.consumer.run(signals=False) == 0
+    assert row.state == "SUCCEEDED"
+    assert len(row.tokens) == 2
+    assert rig.plane.called(HEARTBEAT) == []
 
 
 def test_its_message_that_comes_again_meanwhile_is_a_copy() -> None:
