@@ -47,9 +47,9 @@ class Refused extends Error {
 
 const now = () => performance.now() / 1000;
 
-/** Wait after so many failures: exponential, with full jitter. */
+/** How many ms to wait after so many failures: exponential, with full jitter. */
 const backOff = (failures, cap = 5) =>
-  sleep(1000 * Math.random() * Math.min(cap, 0.2 * 2 ** Math.min(failures, 20)));
+  1000 * Math.random() * Math.min(cap, 0.2 * 2 ** Math.min(failures, 20));
 
 /** The worker routes. */
 class Api {
@@ -132,10 +132,15 @@ export class Consumer {
         failures += 1;
         // Each receive of a message counts towards the queue's dead-letter queue: while
         // nothing can be claimed, few are made.
-        await sleep(1000);
-        await backOff(failures, 60);
+        await this.#pause(1000 + backOff(failures, 60));
       }
     }
+  }
+
+  /** Wait, but not past a stop. */
+  async #pause(ms) {
+    const { signal } = this.#stopping;
+    await sleep(ms, undefined, { signal }).catch(() => {});
   }
 
   async #receive() {
@@ -259,7 +264,8 @@ export class Consumer {
         return await this.api.post("claim", document);
       } catch (error) {
         if (!(error instanceof NoAnswer) || failures === CLAIM_TRIES) throw error;
-        await backOff(failures);
+        await this.#pause(backOff(failures));
+        if (this.#stopping.signal.aborted) throw error;
       }
     }
   }
@@ -293,7 +299,7 @@ export class Consumer {
         if (!(error instanceof NoAnswer)) return false;
       }
       if (now() >= work.leaseEnds) return false;
-      await backOff(failures);
+      await sleep(backOff(failures));
     }
   }
 

@@ -29,6 +29,9 @@ module Hourbell
   # Nobody answered, or asked to be called again.
   class NoAnswer < StandardError; end
 
+  # The consumer is to end.
+  class Stop < StandardError; end
+
   # A whole request was refused, and would be again.
   class Refused < StandardError
     attr_reader :status
@@ -176,7 +179,7 @@ module Hourbell
       @worker = "#{Socket.gethostname}:#{Process.pid}"[0, 128]
       @handlers = {}
       @stopping = false
-      @receiving = false
+      @waiting = false
     end
 
     # Let the block do what the handler of this name is to do; it gets event and work.
@@ -190,7 +193,7 @@ module Hourbell
       failures = 0
       until @stopping
         begin
-          work_on(receive)
+          work_on(waiting { @queue.receive })
           failures = 0
         rescue NoAnswer, Refused => e
           break if @stopping
@@ -199,7 +202,7 @@ module Hourbell
           failures += 1
           # Each receive of a message counts towards the queue's dead-letter queue:
           # while nothing can be claimed, few are made.
-          sleep(1 + Hourbell.back_off(failures, cap: 60.0))
+          waiting { sleep(1 + Hourbell.back_off(failures, cap: 60.0)) }
         end
       end
     end
@@ -211,23 +214,23 @@ module Hourbell
       %w[TERM INT].each do |signal|
         trap(signal) do
           @stopping = true
-          # A long poll must not keep a stopped process.
-          loop_thread.raise(NoAnswer, 'stopped') if @receiving
+          loop_thread.raise(Stop) if @waiting
         end
       end
     end
 
-    def receive
-      @receiving = true
-      return [] if @stopping
-
-      @queue.receive
+    # Do what a stop ends: neither a long poll nor a pause must keep the process.
+    def waiting
+      @waiting = true
+      yield unless @stopping
+    rescue Stop
+      nil
     ensure
-      @receiving = false
+      @waiting = false
     end
 
     def work_on(messages)
-      works = read(messages)
+      works = read(messages || [])
       return if works.empty?
 
       tracked, running = works.partition(&:tracked)
@@ -328,8 +331,8 @@ module Hourbell
         failures += 1
         raise if failures == CLAIM_TRIES
 
-        sleep(Hourbell.back_off(failures))
-        retry
+        waiting { sleep(Hourbell.back_off(failures)) }
+        @stopping ? raise : retry
       end
     end
 

@@ -67,6 +67,7 @@ class MemoryQueue:
         self._lock = threading.Lock()
         self._stored: list[Stored] = []
         self.hidden: list[tuple[list[str], int]] = []
+        self.waits: list[int] = []
         # How many calls fail; and the names of those that do until they are taken out.
         self.faults = 0
         self.broken: set[str] = set()
@@ -92,6 +93,7 @@ class MemoryQueue:
 
     def receive(self, most: int, wait_seconds: int) -> list[Received]:
         self._fail_if_planned("receive")
+        self.waits.append(wait_seconds)
         found: list[Received] = []
         with self._lock:
             for each in self._stored:

@@ -1,4 +1,5 @@
-// A consumer in Node.js whose handler throws whatever the payload names.
+// A consumer in Node.js whose handler throws whatever the payload names. Its pauses are
+// so many times longer than others as PAUSES says.
 
 import { Consumer, Permanent, Throttled } from "../../examples/nodejs/hourbell.js";
 
@@ -18,6 +19,8 @@ const THROWN = {
   forever: new Throttled("busy", Number.POSITIVE_INFINITY),
   permanent: new Permanent("no"),
 };
+
+if (process.env.PAUSES) Math.random = () => Number(process.env.PAUSES);
 
 const consumer = new Consumer({
   apiUrl: process.env.HOURBELL_API_URL,

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# A consumer in Ruby whose handler raises whatever the payload names.
+# A consumer in Ruby whose handler raises whatever the payload names. Its pauses last
+# PAUSES seconds, if that is set.
 
 require_relative '../../examples/ruby/hourbell'
 
@@ -25,6 +26,9 @@ RAISED = {
   'never' => -> { raise Hourbell::Throttled.new('busy', retry_after: Float::NAN) },
   'permanent' => -> { raise Hourbell::Permanent, 'no' }
 }.freeze
+
+pauses = ENV['PAUSES']
+Hourbell.define_singleton_method(:back_off) { |*, **| Float(pauses) } if pauses
 
 consumer = Hourbell::Consumer.new(
   api_url: ENV.fetch('HOURBELL_API_URL'),

@@ -1,11 +1,13 @@
 """A consumer on fakes, in one process: the machine that unit tests put it on."""
 
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hourbell.consumer import Consumer, Options
 from hourbell.consumer.messages import parse_message
+from hourbell.consumer.tenants import TenantTransports
 from hourbell.consumer.work import Work
 
 from tests.consumers.memory_queue import MemoryQueue, body_of, occurrence_id
@@ -49,22 +51,62 @@ class RunningClock(StandingClock):
         return event.is_set()
 
 
-class Rig:
-    """A consumer, its queue and Hourbell."""
+class Tenants:
+    """Hourbell as each tenant sees it, and who can be signed for.
 
-    def __init__(self, clock: StandingClock | None = None, **options: Any) -> None:
+    Attributes:
+        planes: of each tenant, with nothing but its own.
+        denied: the error with which a tenant's credentials are refused.
+        made: how often each tenant's credentials were asked for.
+    """
+
+    def __init__(self, now: Callable[[], float], *names: str) -> None:
+        self.planes = {name: WorkerPlane(now) for name in names}
+        self.denied: dict[str, Exception] = {}
+        self.made: Counter[str] = Counter()
+
+    def transport(self, tenant: str) -> WorkerPlane:
+        self.made[tenant] += 1
+        if tenant in self.denied:
+            raise self.denied[tenant]
+        return self.planes[tenant]
+
+
+class Rig:
+    """A consumer, its queue and Hourbell; where tenants are named, each signs."""
+
+    def __init__(
+        self,
+        clock: StandingClock | None = None,
+        tenants: Sequence[str] = (),
+        **options: Any,
+    ) -> None:
         self.clock = clock or StandingClock()
         self.plane = WorkerPlane(self.clock.now)
         self.queue = MemoryQueue(self.clock.now)
         self.done: list[str] = []
         given = {"worker": "rig:1", **options}
-        self.consumer = Consumer(self.plane, self.queue, Options(**given), self.clock)
+        chosen = Options(**given)
+        self.tenants = Tenants(self.clock.now, *tenants)
+        transports = TenantTransports(
+            self.tenants.transport, self.clock, chosen.cached_tenants
+        )
+        self.consumer = Consumer(
+            transports if tenants else self.plane, self.queue, chosen, self.clock
+        )
 
     def enqueue(self, *numbers: int, **data: Any) -> list[Row]:
         """Let occurrences be due; each has its message in the queue."""
         names = [occurrence_id(number) for number in numbers]
         self.queue.put(*[body_of(name, **data) for name in names])
         return [self.plane.add(name) for name in names]
+
+    def enqueue_of(self, tenant: str, *numbers: int, **data: Any) -> list[Row]:
+        """Let occurrences of a tenant be due, as `enqueue` does."""
+        names = [occurrence_id(number) for number in numbers]
+        self.queue.put(*[body_of(name, tenant=tenant, **data) for name in names])
+        plane = self.tenants.planes.get(tenant, self.plane)
+        return [plane.add(name) for name in names]
 
     def does(self, act: Callable[..., object] | None = None) -> None:
         """Let the handler `report` act, and be noted when it is done."""
@@ -97,8 +139,10 @@ class Rig:
 
 def work_of(number: int, **members: Any) -> Work:
     """Return work that is not claimed, with one message in the queue."""
-    tracking = members.pop("tracking", "TRACKED")
-    message = parse_message(body_of(occurrence_id(number), tracking=tracking))
+    data = {
+        name: members.pop(name) for name in ("tracking", "tenant") if name in members
+    }
+    message = parse_message(body_of(occurrence_id(number), **data))
     assert message is not None
     given = {
         "handler": lambda *_: None,

@@ -5,8 +5,9 @@ One address serves the worker routes and, in the JSON protocol of AWS, a queue o
 
 import hashlib
 import json
+import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -26,6 +27,7 @@ class FakeServer:
         self.plane = WorkerPlane(time.monotonic)
         self.queue = MemoryQueue(time.monotonic)
         self.scopes: set[str] = set()
+        self.signers: list[tuple[str, str]] = []
         self.url = ""
 
     @property
@@ -43,10 +45,12 @@ class FakeServer:
             "HOURBELL_QUEUE_URL": self.queue_url,
         }
 
-    def sqs(self, action: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Do what a client of SQS asks."""
+    def sqs(
+        self, action: str, body: dict[str, Any], is_gone: Callable[[], bool]
+    ) -> dict[str, Any]:
+        """Do what a client of SQS asks, for as long as it is there."""
         if action == "ReceiveMessage":
-            return {"Messages": self._receive(body)}
+            return {"Messages": self._receive(body, is_gone)}
         entries = body.get("Entries", [body])
         receipts = [each["ReceiptHandle"] for each in entries]
         if action.startswith("DeleteMessage"):
@@ -57,9 +61,12 @@ class FakeServer:
         done = [{"Id": each.get("Id", "0")} for each in entries]
         return {"Successful": done, "Failed": []}
 
-    def _receive(self, body: dict[str, Any]) -> list[dict[str, Any]]:
+    def _receive(
+        self, body: dict[str, Any], is_gone: Callable[[], bool]
+    ) -> list[dict[str, Any]]:
         end = time.monotonic() + body.get("WaitTimeSeconds", 0)
-        while True:
+        # The poll of one that was killed must not take what others wait for.
+        while not is_gone():
             self.plane.watch()
             found = self.queue.receive(body.get("MaxNumberOfMessages", 1), 0)
             if found or time.monotonic() >= end:
@@ -73,6 +80,17 @@ class FakeServer:
                     for each in found
                 ]
             time.sleep(POLL_SECONDS)
+        return []
+
+
+def _is_gone(connection: socket.socket) -> bool:
+    """Whether who asked has closed its end."""
+    try:
+        return not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
 def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
@@ -82,14 +100,19 @@ def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             scope = self.headers["Authorization"].split("Credential=")[1]
-            server.scopes.add(scope.split(",")[0].split("/", 2)[2])
+            key, _, where = scope.split(",")[0].split("/", 2)
+            server.scopes.add(where)
+            server.signers.append((key, self.path))
             try:
                 if self.path.startswith(PREFIX):
                     reply = server.plane.post(self.path, body)
                     self._answer(reply.status, reply.text, "application/json")
                 else:
                     action = self.headers["X-Amz-Target"].split(".")[1]
-                    text = json.dumps(server.sqs(action, json.loads(body)))
+                    done = server.sqs(
+                        action, json.loads(body), lambda: _is_gone(self.connection)
+                    )
+                    text = json.dumps(done)
                     self._answer(200, text, "application/x-amz-json-1.0")
             except OSError:
                 # The answer is lost.

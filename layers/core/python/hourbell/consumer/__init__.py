@@ -18,9 +18,11 @@ from hourbell.consumer.errors import Permanent, Stopped, Throttled
 from hourbell.consumer.idempotency import SCHEMA, once
 from hourbell.consumer.messages import Message, Tracking
 from hourbell.consumer.options import Options
+from hourbell.consumer.roles import AssumedRoles
 
 __all__ = [
     "SCHEMA",
+    "AssumedRoles",
     "Clock",
     "Consumer",
     "Context",

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPStatus
-from typing import Any, Final, TypeGuard
+from typing import Any, Final, Protocol, TypeGuard, TypeVar
 
 from hourbell.consumer.clock import Backoff, Clock
-from hourbell.consumer.errors import ApiRefused, NoAnswer
+from hourbell.consumer.errors import ApiRefused, HeldOff, NoAnswer
 from hourbell.consumer.http import Transport
+from hourbell.consumer.tenants import TenantTransports
 
 BATCH: Final = 10
 """How many occurrences a call names at most: what one receive brings."""
@@ -53,11 +54,25 @@ class Held:
 
     Attributes:
         send: which send of it brought its message.
+        tenant: whose it is, as its message says.
     """
 
     occurrence_id: str
     lease_token: str
     send: int | None = None
+    tenant: str = ""
+
+
+class Holding(Protocol):
+    """What is named in calls by its occurrence."""
+
+    @property
+    def held(self) -> Held:
+        """How it is named."""
+        ...
+
+
+Named = TypeVar("Named", bound=Holding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +151,7 @@ class WorkerApi:
 
     def __init__(
         self,
-        transport: Transport,
+        transport: Transport | TenantTransports,
         clock: Clock,
         *,
         worker: str,
@@ -146,7 +161,8 @@ class WorkerApi:
         """Remember who calls.
 
         Args:
-            transport: takes the requests there.
+            transport: takes the requests there; where tenants have one each, a call
+                names occurrences of one tenant only.
             clock: waits between repetitions of a claim.
             worker: what this worker calls itself; shown with the attempts.
             lease_seconds: how long a lease lasts unless a heartbeat extends it.
@@ -158,6 +174,30 @@ class WorkerApi:
         self._backoff = backoff or Backoff()
         self.lease_seconds = lease_seconds
 
+    def batches(self, items: Sequence[Named]) -> list[list[Named]]:
+        """Return what may be named together in a call, all of it in some batch."""
+        groups: dict[str, list[Named]] = {}
+        for item in items:
+            is_alone = isinstance(self._transport, TenantTransports)
+            groups.setdefault(item.held.tenant if is_alone else "", []).append(item)
+        return [
+            group[start : start + BATCH]
+            for group in groups.values()
+            for start in range(0, len(group), BATCH)
+        ]
+
+    def held_off(self, tenant: str) -> float:
+        """Return for how many seconds a tenant's calls are not tried, 0 if they are."""
+        if isinstance(self._transport, TenantTransports):
+            return self._transport.held_off(tenant)
+        return 0.0
+
+    def all_held_off(self) -> dict[str, float]:
+        """Return the tenants whose calls are not tried, and for how many seconds."""
+        if isinstance(self._transport, TenantTransports):
+            return self._transport.all_held_off()
+        return {}
+
     def claim(
         self, items: Sequence[Held], stopping: threading.Event
     ) -> dict[str, Claim]:
@@ -167,13 +207,14 @@ class WorkerApi:
         one claim.
 
         Args:
-            items: 1 to 10 of them, all different.
+            items: 1 to 10 of them, all different, of one of the `batches`.
             stopping: ends the waiting between repetitions.
 
         Returns:
             By occurrence_id, every one of them.
 
         Raises:
+            HeldOff: their tenant is left alone for now.
             NoAnswer: there is none; whether they are claimed is not known.
             ApiRefused: none is claimed.
         """
@@ -182,7 +223,7 @@ class WorkerApi:
             "lease_seconds": self.lease_seconds,
             "items": [{**_names(item), "send": item.send} for item in items],
         }
-        results = self._patiently("/v1/occurrences/claim", body, stopping)
+        results = self._patiently("claim", items, body, stopping)
         return {
             item.occurrence_id: _claim(result)
             for item, result in zip(items, results, strict=True)
@@ -198,7 +239,7 @@ class WorkerApi:
             "lease_seconds": self.lease_seconds,
             "items": [_names(item) for item in items],
         }
-        results = self._post("/v1/occurrences/heartbeat", body, len(items))
+        results = self._post("heartbeat", items, body)
         return {
             item.occurrence_id: _said(result)
             for item, result in zip(items, results, strict=True)
@@ -211,7 +252,7 @@ class WorkerApi:
             NoAnswer, ApiRefused: as `claim`.
         """
         body = {"items": [_names(item)]}
-        return _said(self._post("/v1/occurrences/complete", body, 1)[0])
+        return _said(self._post("complete", [item], body)[0])
 
     def fail(self, item: Held, failure: Failure) -> Said:
         """Say once that an attempt failed.
@@ -220,32 +261,42 @@ class WorkerApi:
             NoAnswer, ApiRefused: as `claim`.
         """
         body = {"items": [_names(item) | {"error": failure.document()}]}
-        return _said(self._post("/v1/occurrences/fail", body, 1)[0])
+        return _said(self._post("fail", [item], body)[0])
 
     def _patiently(
-        self, path: str, body: Mapping[str, Any], stopping: threading.Event
+        self,
+        route: str,
+        items: Sequence[Held],
+        body: Mapping[str, Any],
+        stopping: threading.Event,
     ) -> list[Any]:
         for failures in range(1, CLAIM_TRIES):
             try:
-                return self._post(path, body, len(body["items"]))
+                return self._post(route, items, body)
+            except HeldOff:
+                raise
             except NoAnswer as error:
                 pause = self._backoff.seconds(
                     failures, self._clock.chance(), error.retry_after_seconds
                 )
                 if self._clock.wait(stopping, pause):
                     raise
-        return self._post(path, body, len(body["items"]))
+        return self._post(route, items, body)
 
-    def _post(self, path: str, body: Mapping[str, Any], count: int) -> list[Any]:
+    def _post(
+        self, route: str, items: Sequence[Held], body: Mapping[str, Any]
+    ) -> list[Any]:
         """Send a request, once; return its results, as many as there were items."""
+        path = f"/v1/occurrences/{route}"
         try:
-            reply = self._transport.post(path, json.dumps(body).encode())
+            transport = self._transport_of(items[0].tenant)
+            reply = transport.post(path, json.dumps(body).encode())
         except OSError as error:
             raise NoAnswer(f"{path}: {error}") from error
         document = reply.document
         if reply.status == HTTPStatus.OK:
             results = document.get("results") if isinstance(document, dict) else None
-            if _are_answers(results, count):
+            if _are_answers(results, len(items)):
                 return results
             raise NoAnswer(f"{path}: {reply.text[:200]!r} is no answer")
         problem = document if isinstance(document, dict) else {}
@@ -259,6 +310,11 @@ class WorkerApi:
             str(problem.get("code", "")),
             str(problem.get("detail", reply.text[:200])),
         )
+
+    def _transport_of(self, tenant: str) -> Transport:
+        if isinstance(self._transport, TenantTransports):
+            return self._transport.of(tenant)
+        return self._transport
 
 
 def _unicode(text: str) -> str:

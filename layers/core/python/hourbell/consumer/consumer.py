@@ -5,6 +5,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import ceil
 from typing import Any, Final, Protocol
 
 from botocore.config import Config
@@ -21,11 +22,12 @@ from hourbell.consumer.http import (
     SignedTransport,
     Transport,
 )
-from hourbell.consumer.intake import Intake
+from hourbell.consumer.intake import Intake, Taken
 from hourbell.consumer.leases import Leases
 from hourbell.consumer.options import Options, worker_name
 from hourbell.consumer.queue import Queue, QueueFault, Received, SqsQueue
 from hourbell.consumer.taking import Taking
+from hourbell.consumer.tenants import Sessions, TenantTransports
 from hourbell.consumer.work import (
     LOGGER,
     Handler,
@@ -39,6 +41,14 @@ LOOK_SECONDS: Final = 0.2
 OUTAGE = Backoff(base_seconds=1.0, cap_seconds=60.0)
 """Between receives while the queue or Hourbell does not answer."""
 LEAST_OUTAGE_SECONDS: Final = 1.0
+FRUITLESS_SECONDS: Final = 1.0
+"""After a receive of nothing but messages of tenants that are left alone.
+
+Longer, and those of others would wait behind them; at all, since what is hidden uses up
+what a queue may have in flight.
+"""
+LEAST_HIDDEN_SECONDS: Final = 60
+"""How long those are hidden at least: each receive counts towards the redrive."""
 
 
 class LambdaContext(Protocol):
@@ -54,7 +64,7 @@ class Consumer:
 
     def __init__(
         self,
-        transport: Transport,
+        transport: Transport | TenantTransports,
         queue: Queue | None = None,
         options: Options | None = None,
         clock: Clock | None = None,
@@ -62,7 +72,8 @@ class Consumer:
         """Make a consumer of given parts; `connect` makes one of URLs.
 
         Args:
-            transport: to the API.
+            transport: to the API; or one for each tenant, by which each call names
+                occurrences of one tenant only.
             queue: to receive from; None when a Lambda event source does that.
             options: how to work.
             clock: the machine's, unless a test passes another.
@@ -96,6 +107,7 @@ class Consumer:
         *,
         service: str | None = None,
         session: Session | None = None,
+        tenants: Sessions | None = None,
         options: Options | None = None,
     ) -> "Consumer":
         """Return a consumer of a queue and an API, with the environment's credentials.
@@ -106,7 +118,12 @@ class Consumer:
                 HOURBELL_API_URL by default.
             service: what requests are signed for, where the URL does not tell:
                 `execute-api` or `lambda`; HOURBELL_API_SERVICE by default.
-            session: whose credentials sign; the usual search by default.
+            session: whose credentials sign, and receive from the queue; the usual
+                search by default.
+            tenants: of a queue with messages of many tenants: called with the id of a
+                tenant when a message of it comes first, it returns who signs for it,
+                anything with `get_credentials`: a session of boto3 or botocore, or what
+                AssumedRoles gives. The queue stays with `session`.
             options: how to work.
 
         Raises:
@@ -121,7 +138,8 @@ class Consumer:
         core = session or Session()
         region = os.environ.get("AWS_REGION") or core.get_config_variable("region")
         endpoint = Endpoint.of(api_url, region, service)
-        connections = chosen.concurrency + 4
+        # As many calls may be under way as there are works, each a tenant's own.
+        connections = chosen.concurrency + BATCH + 4
         queue = None
         if queue_url:
             config = Config(
@@ -132,10 +150,16 @@ class Consumer:
             queue = SqsQueue(client, queue_url)
         # A request that hangs must not take the time of the next heartbeats.
         longest = min(READ_SECONDS, chosen.lease_seconds / 2)
-        transport = SignedTransport(
+        own = SignedTransport(
             endpoint, core, connections=connections, timeout=(CONNECT_SECONDS, longest)
         )
-        return cls(transport, queue, chosen)
+        if tenants is None:
+            return cls(own, queue, chosen)
+        clock = SystemClock()
+        each = TenantTransports(
+            lambda tenant: own.signed_by(tenants(tenant)), clock, chosen.cached_tenants
+        )
+        return cls(each, queue, chosen, clock)
 
     def handler(self, name: str) -> Callable[[Handler], Handler]:
         """Register the decorated function as what does the work of a handler.
@@ -170,6 +194,14 @@ class Consumer:
         """
         self._stopping.set()
         self._changed.set()
+
+    def held_off(self) -> dict[str, float]:
+        """Return the tenants that are left alone now, each with the seconds left.
+
+        Those are whose calls could not be signed, or were refused, where each tenant
+        signs for itself. May be called by any thread, as for a metric.
+        """
+        return self._api.all_held_off()
 
     def run(self, *, signals: bool = True) -> int:
         """Work until stopped; return how many works were left unfinished.
@@ -246,27 +278,27 @@ class Consumer:
         """Work on some messages; return the ids of those that must come again."""
         if self._clock.now() >= end:
             return [each.message_id for each in messages]
-        taking = Taking(self._intake, self._leases, messages, self._changed.set)
-        self._until(taking.is_done, end - self._clock.now())
-        taken = taking.result()
-        if taken is None:
-            return [each.message_id for each in messages]
+        taking = Taking(
+            *(self._intake, self._leases, messages, self._start, self._changed.set)
+        )
         try:
-            for work in taken.run:
-                work.receipts = []
-                self._start(work)
+            self._until(taking.is_done, end - self._clock.now())
+            taken = taking.result()
             self._until(
-                lambda: all(work.settled.is_set() for work in taken.run),
+                lambda: all(work.settled.is_set() for work in taking.begun),
                 end - self._clock.now(),
             )
         finally:
-            unfinished = [work for work in taken.run if not work.finished]
-            for work in unfinished:
+            done: set[str] = set()
+            for work in taking.begun:
+                if work.finished:
+                    done.update(work.message_ids)
+                    continue
                 # Its thread may be frozen with the function, and go on much later.
                 self._leases.drop(work)
                 work.lost.set()
-        left = [each.message_id for each in taken.left]
-        return left + [name for work in unfinished for name in work.message_ids]
+        done.update(each.message_id for each in taken.done)
+        return [each.message_id for each in messages if each.message_id not in done]
 
     def _receive(self, queue: Queue) -> None:
         failures = 0
@@ -276,38 +308,46 @@ class Consumer:
                 # What a receive brought now would only be hidden from others.
                 return
             try:
-                is_served = self._poll(queue)
+                taken = self._poll(queue)
             except QueueFault as error:
                 LOGGER.error("queue: %s", error)
-                is_served = False
+                taken = Taken(is_served=False)
             except BaseException as error:  # noqa: BLE001 - `run` raises it
                 self._fault = error
                 self.stop()
                 return
-            failures = 0 if is_served else failures + 1
+            failures = 0 if taken.is_served else failures + 1
             if failures:
                 pause = OUTAGE.seconds(
                     failures, self._clock.chance(), LEAST_OUTAGE_SECONDS
                 )
                 self._clock.wait(self._stopping, pause)
+            elif taken.is_fruitless:
+                self._clock.wait(self._stopping, FRUITLESS_SECONDS)
 
-    def _poll(self, queue: Queue) -> bool:
-        """Receive once and start what is to run; return whether Hourbell answered."""
-        free = self._options.concurrency - self._count()
-        messages = queue.receive(min(free, BATCH), self._options.wait_seconds)
+    def _poll(self, queue: Queue) -> Taken:
+        """Receive once and start what is to run; return what was received."""
+        unheard = self._intake.unheard()
+        free = self._options.concurrency - self._count() - unheard
+        # What may be claimed already has its place, and is not to wait for others.
+        wait_seconds = 0 if unheard else self._options.wait_seconds
+        messages = queue.receive(min(free, BATCH), wait_seconds) if free > 0 else []
         with self._lock:
-            if self._stopping.is_set() or not messages:
-                return True
+            if self._stopping.is_set() or not (messages or unheard):
+                return Taken()
             self._is_taking = True
         try:
-            taken = self._intake.take(messages, self._stopping)
-            for work in taken.run:
-                self._start(work)
+            taken = self._intake.take(
+                messages, self._stopping, self._start, is_lasting=True
+            )
         finally:
             self._is_taking = False
             self._changed.set()
         self._endings.delete([each.receipt for each in taken.done])
-        return taken.is_served
+        for copies, seconds in taken.held_off:
+            hidden = max(ceil(seconds), LEAST_HIDDEN_SECONDS)
+            self._endings.hide([each.receipt for each in copies], hidden)
+        return taken
 
     def _start(self, work: Work) -> None:
         with self._lock:

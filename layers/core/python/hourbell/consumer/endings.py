@@ -50,14 +50,11 @@ class Endings:
 
     def _postpone(self, work: Work, failure: Failure) -> None:
         """Let UNTRACKED work that is throttled come again when it was asked to."""
-        if failure.error_class is not ErrorClass.THROTTLED or self._queue is None:
+        if failure.error_class is not ErrorClass.THROTTLED:
             return
-        if failure.retry_after_seconds is None or not work.receipts:
+        if failure.retry_after_seconds is None:
             return
-        try:
-            self._queue.hide(work.receipts, failure.retry_after_seconds)
-        except QueueFault as error:
-            LOGGER.warning("visibility: %s", error)
+        self.hide(work.receipts, failure.retry_after_seconds)
 
     def _tell(self, work: Work, failure: Failure | None) -> bool:
         """Complete or fail, again and again while the lease lives.
@@ -106,6 +103,15 @@ class Endings:
             if error.code or error.status not in _PERHAPS_LATER:
                 raise
             raise NoAnswer(str(error)) from error
+
+    def hide(self, receipts: Sequence[str], seconds: int) -> None:
+        """Let messages come again after some time; if not, they do so sooner."""
+        if self._queue is None or not receipts:
+            return
+        try:
+            self._queue.hide(receipts, seconds)
+        except QueueFault as error:
+            LOGGER.warning("visibility: %s", error)
 
     def delete(self, receipts: Sequence[str]) -> None:
         """Delete messages; what is not deleted comes again, and is skipped then."""

@@ -49,6 +49,19 @@ class NoAnswer(Exception):
         self.retry_after_seconds = retry_after_seconds
 
 
+class HeldOff(NoAnswer):
+    """A tenant cannot be signed for, or is refused, and is left alone for a while.
+
+    Attributes:
+        tenant: whose messages wait.
+        retry_after_seconds: for how long.
+    """
+
+    def __init__(self, tenant: str, seconds: float, reason: str) -> None:
+        super().__init__(f"tenant {tenant!r}: {reason}", retry_after_seconds=seconds)
+        self.tenant = tenant
+
+
 class ApiRefused(Exception):
     """The API refused a whole request, and would do so again.
 

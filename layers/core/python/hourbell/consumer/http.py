@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError
 from botocore.httpsession import URLLib3Session
-from botocore.session import Session
 
 CONNECT_SECONDS: Final = 3.0
 READ_SECONDS: Final = 15.0
@@ -39,6 +39,18 @@ class Reply:
             return json.loads(self.text)
         except ValueError:
             return None
+
+
+class NoCredentials(OSError):
+    """There are no credentials to sign with, now."""
+
+
+class CredentialsSource(Protocol):
+    """What has credentials, such as a session of botocore or boto3."""
+
+    def get_credentials(self) -> Credentials | None:
+        """Return what renews itself, if it can run out; None when there is none."""
+        ...
 
 
 class Transport(Protocol):
@@ -91,10 +103,11 @@ class SignedTransport:
     def __init__(
         self,
         endpoint: Endpoint,
-        session: Session,
+        session: CredentialsSource,
         *,
         connections: int = CONNECTIONS,
         timeout: tuple[float, float] = (CONNECT_SECONDS, READ_SECONDS),
+        http: URLLib3Session | None = None,
     ) -> None:
         """Remember whom to call, and whose keys sign.
 
@@ -103,20 +116,26 @@ class SignedTransport:
             session: has the credentials, which it renews when they run out.
             connections: how many are kept open at most.
             timeout: seconds to connect, and without a sign of life.
+            http: connections that there are already, with a timeout of their own.
         """
         self._endpoint = endpoint
         self._session = session
-        self._http = URLLib3Session(
+        self._http = http or URLLib3Session(
             # Of its annotation only the first half is true: it takes both.
             timeout=timeout,  # type: ignore[arg-type]
             max_pool_connections=connections,
         )
 
+    def signed_by(self, source: CredentialsSource) -> "SignedTransport":
+        """Return one over the same connections, with the signature of others."""
+        return SignedTransport(self._endpoint, source, http=self._http)
+
     def post(self, path: str, body: bytes) -> Reply:
         """Send one signed request, once.
 
         Raises:
-            OSError: there was no answer, or there are no credentials now.
+            NoCredentials: there are none now.
+            OSError: there was no answer.
         """
         request = AWSRequest(
             "POST",
@@ -140,8 +159,8 @@ class SignedTransport:
         except Exception as error:
             # Whoever gives them out may not answer for a while; or they have expired
             # when they come, by this machine's clock: that is a RuntimeError.
-            raise OSError(str(error)) from error
+            raise NoCredentials(str(error)) from error
         if frozen is None:
-            raise OSError("There are no AWS credentials to sign with.")
+            raise NoCredentials("There are no AWS credentials to sign with.")
         endpoint = self._endpoint
         SigV4Auth(frozen, endpoint.service, endpoint.region).add_auth(request)

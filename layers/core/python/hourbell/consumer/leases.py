@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Final
 
-from hourbell.consumer.api import BATCH, Said, WorkerApi
+from hourbell.consumer.api import Said, WorkerApi
 from hourbell.consumer.clock import Clock
 from hourbell.consumer.errors import ApiRefused, NoAnswer
 from hourbell.consumer.queue import Queue, QueueFault
+from hourbell.consumer.threads import side_by_side
 from hourbell.consumer.work import LOGGER, Work
 
 BEATS_PER_LEASE: Final = 3
@@ -112,31 +113,10 @@ class Leases:
         # First, since it must not wait for heartbeats that nobody answers.
         self._hide([each for each in due if not each.is_tracked], now)
         tracked = [each for each in due if each.is_tracked]
-        self._extend_all(tracked, now)
+        # Side by side: one call that hangs must not cost the others their leases.
+        batches = self._api.batches(tracked)
+        side_by_side(lambda batch: self._extend(batch, now), batches, "hourbell-beat")
         self._hide([each for each in tracked if not each.gone], now)
-
-    def _extend_all(self, works: Sequence[Work], now: float) -> None:
-        """Extend leases, side by side: one call that hangs must not cost the others."""
-        batches = [works[at : at + BATCH] for at in range(0, len(works), BATCH)]
-        threads = []
-        for batch in batches[1:]:
-            thread = threading.Thread(
-                target=self._extend,
-                args=(batch, now),
-                name="hourbell-beat",
-                daemon=True,
-            )
-            try:
-                thread.start()
-            except RuntimeError:
-                # There is none to be had: one after the other, then.
-                self._extend(batch, now)
-            else:
-                threads.append(thread)
-        for batch in batches[:1]:
-            self._extend(batch, now)
-        for thread in threads:
-            thread.join()
 
     def _extend(self, works: Sequence[Work], now: float) -> None:
         try:

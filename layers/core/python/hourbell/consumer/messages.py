@@ -87,7 +87,7 @@ def _of(event: Mapping[str, Any], data: Mapping[str, Any]) -> Message:
         schedule_name=event["subject"],
         schedule_id=data["schedule_id"],
         version=data["version"],
-        tenant=data["tenant"],
+        tenant=_text(data, "tenant"),
         send=_number(data, "send"),
         misfire=data["misfire"],
         payload=data["payload"],

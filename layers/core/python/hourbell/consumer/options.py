@@ -5,6 +5,8 @@ import socket
 from dataclasses import dataclass
 from typing import Final
 
+from hourbell.consumer.tenants import CACHED_TENANTS
+
 MAX_WORKER: Final = 128
 
 
@@ -28,6 +30,8 @@ class Options:
             visibility. Hourbell's lease watch sends the occurrence again either way.
         margin_seconds: how long before the end of a Lambda invocation `handle` answers.
         worker: what this worker calls itself; 1 to 128 characters.
+        cached_tenants: for how many tenants credentials are kept at once, those that
+            were used last, where each signs for itself.
     """
 
     concurrency: int = 10
@@ -37,6 +41,7 @@ class Options:
     delete_when_claimed: bool = False
     margin_seconds: float = 2.0
     worker: str = ""
+    cached_tenants: int = CACHED_TENANTS
 
     def __post_init__(self) -> None:
         """Check the bounds.
@@ -48,6 +53,7 @@ class Options:
             ("concurrency", 1, 1_000),
             ("lease_seconds", 10, 43_200),
             ("wait_seconds", 0, 20),
+            ("cached_tenants", 1, 1_000_000),
         ):
             value = getattr(self, name)
             if not least <= value <= most:

@@ -18,7 +18,8 @@ class Received:
 
     Attributes:
         message_id: of this send.
-        receipt: what deletes it, or changes its visibility.
+        receipt: what deletes it, or changes its visibility; empty where somebody else
+            does that.
     """
 
     message_id: str

@@ -68,7 +68,8 @@ class Work:
     @property
     def held(self) -> Held:
         """How it is named in the API."""
-        return Held(self.message.occurrence_id, self.token, self.message.send)
+        message = self.message
+        return Held(message.occurrence_id, self.token, message.send, message.tenant)
 
 
 def failure_of(error: BaseException) -> Failure:
