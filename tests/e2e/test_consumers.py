@@ -38,7 +38,7 @@ LEASE_SECONDS = 10
 SLOW, FAILING = 3, 2
 """How many of the occurrences take time, and how many fail before they succeed.
 
-They fail twice: an attempt may end before it has failed, when its claim is not heard of.
+They fail twice: an attempt whose claim is not heard of ends before it has failed.
 """
 COPIES = 6
 """How many messages are there twice at least; of more than 30, a fifth are."""
