@@ -116,7 +116,7 @@ class Calendar:
         self._become(tenant, TenantState.SUSPENDED)
         length = self.rng.uniform(3, 8) * MINUTE
         self.world.at(self.world.now + length, "readmission", tenant)
-        pause = self.rng.uniform(1, 6) * MINUTE
+        pause = self.rng.uniform(1, 5) * MINUTE
         self.world.at(self.world.now + length + pause, "suspension")
 
     def readmit(self, tenant: str) -> None:
