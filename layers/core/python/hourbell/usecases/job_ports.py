@@ -65,7 +65,10 @@ class Jobs(Protocol):
         ...
 
     def results(self, job_id: str, *, start: int, limit: int) -> tuple[Result, ...]:
-        """Return results in order from an index on; fewer than `limit` at the end."""
+        """Return results in order from an index on.
+
+        One that cannot be read is left out; fewer than `limit` only at the end.
+        """
         ...
 
     def reminders(self, now: datetime, *, limit: int) -> tuple[Reminder, ...]:

@@ -151,11 +151,12 @@ class DynamoJobs:
                 },
                 ConsistentRead=True,
             )
-            read = [result for item in items for result in decode_results(item)]
-            found += [each for each in read if each.index >= start]
+            for part in readable("part of a job's results", decode_results, items):
+                found += [each for each in part if each.index >= start]
             if len(items) < _PARTS:
                 break
-            first = layout.job_results_sort(read[-1].index + 1)
+            # The next key in order: what was read may hold no result that is readable.
+            first = items[-1][CONTROL.sort]["S"] + " "
         return tuple(found[:limit])
 
     def reminders(self, now: datetime, *, limit: int) -> tuple[Reminder, ...]:
