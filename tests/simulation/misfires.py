@@ -190,7 +190,7 @@ class Misfires:
         else:
             paced = verdict.place * 60 // self.per_minute
             right = ceil_second(gap.decision.as_of) + paced * SECOND
-            # What was claimed and waits is let go by another clock, when its lane is free.
+            # What was claimed and waits is let go by another clock.
             right -= SKEW if row.waits else timedelta(0)
             # Others of the tenant may have taken the places before it.
             early = row.available_at is None or row.available_at < right
