@@ -146,8 +146,8 @@ class QueuesStack(Stack):
     def _jobs_queue(self) -> sqs.Queue:
         """Make the queue of jobs to work at.
 
-        A message that ended in the DLQ leaves its job where it stood; a resume puts
-        another one.
+        A message that ended in the DLQ leaves its job where it stood; its reminder, or
+        a resume, puts another one. The reminder waits for what the queue repeats.
         """
         return self._queue_with_dlq(
             "jobs",

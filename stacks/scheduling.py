@@ -153,15 +153,18 @@ class SchedulingStack(Stack):
             "tick",
             timeout=TICK_TIMEOUT,
             memory_mb=512,
-            # The shard count of the settings is stored once.
+            # The shard count of the settings is stored once; reminders of jobs move.
             access={
                 "schedules": [],
                 "timeline": [],
-                "control": ["GetItem", "PutItem"],
+                "control": ["DeleteItem", "GetItem", "PutItem", "Query"],
             },
-            environment={"HOURBELL_WORK_QUEUE_URL": self._queues.work.queue_url},
+            environment={
+                "HOURBELL_JOBS_QUEUE_URL": self._queues.jobs.queue_url,
+                "HOURBELL_WORK_QUEUE_URL": self._queues.work.queue_url,
+            },
         )
-        allow_send(tick, [self._queues.work])
+        allow_send(tick, [self._queues.jobs, self._queues.work])
         # In this stack, since its policy names the rule.
         failures = sqs.Queue(
             self,

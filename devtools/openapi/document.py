@@ -38,8 +38,11 @@ HEADERS: Final[dict[str, dict[str, Any]]] = {
         "schema": {"type": "string"},
     },
     "ETag": {
-        "description": "The revision, for `If-Match`.",
-        "schema": {"type": "string", "pattern": '^"[1-9][0-9]*"$'},
+        "description": "For `If-Match`: the revision, of a schedule with its id.",
+        "schema": {
+            "type": "string",
+            "pattern": r'^"[1-9][0-9]*(\.sch[0-9a-z]{26})?"$',
+        },
     },
     "Location": {
         "description": "Of what was created, relative to the request's URL.",

@@ -1,11 +1,14 @@
-"""Every minute: order one scan of every shard group."""
+"""Every minute: order one scan of every shard group, and see after jobs."""
 
+from datetime import datetime
 from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from hourbell import bootstrap
+from hourbell.domain.errors import HourbellError
+from hourbell.usecases.remind import Reminded, remind
 from hourbell.usecases.reshard import establish
 from hourbell.usecases.tick import tick
 
@@ -16,7 +19,9 @@ metrics = Metrics()
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:  # noqa: ARG001 - Lambda's signature
-    """Put one work order per shard group on the work queue.
+    """Put one work order per shard group on the work queue, and jobs on theirs.
+
+    Orders go first, and nothing about jobs makes EventBridge repeat them.
 
     Args:
         event: EventBridge's; its time is not used, since it may be late.
@@ -45,4 +50,19 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:  #
     groups = tick(ports.work_queue, shard_map, now)
     metrics.add_metric("GroupsOrdered", MetricUnit.Count, groups)
     logger.info("ordered", groups=groups)
+    _remind(ports, now)
     return {"groups": groups}
+
+
+def _remind(ports: bootstrap.TickPorts, now: datetime) -> None:
+    """Tell workers again of jobs that nobody may be working at."""
+    report = Reminded()
+    try:
+        report = remind(ports.office, now)
+    except HourbellError as fault:
+        report.faults.append(fault)
+    for each in report.faults:
+        logger.error("jobs were not seen after", exc_info=each)
+    if report.told:
+        logger.warning("jobs were told of again", jobs=report.told)
+    metrics.add_metric("JobsReminded", MetricUnit.Count, len(report.told))

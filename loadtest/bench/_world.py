@@ -15,6 +15,7 @@ from hourbell.adapters.chunks import chunks
 from hourbell.adapters.dynamodb import (
     Database,
     DynamoDirectory,
+    DynamoJobs,
     DynamoLedger,
     DynamoLoads,
     DynamoParking,
@@ -32,6 +33,7 @@ from hourbell.adapters.memory import FixedClock, SeededIds
 from hourbell.adapters.metering import CapacityMeter
 from hourbell.adapters.sqs import (
     SqsDeliveryQueues,
+    SqsJobQueue,
     SqsSweepQueue,
     SqsWorkQueue,
     decode_work,
@@ -48,8 +50,10 @@ from hourbell.usecases.claim import claim
 from hourbell.usecases.create_schedule import NewSchedule, Registry, create_schedule
 from hourbell.usecases.finish import complete_work
 from hourbell.usecases.identify import admit_tenant, identify
+from hourbell.usecases.jobs import Office
 from hourbell.usecases.materialize import Plane
 from hourbell.usecases.relay import Outbox, relay_rows
+from hourbell.usecases.remind import remind
 from hourbell.usecases.scan import Scanner, run_pass
 from hourbell.usecases.tick import tick
 from hourbell.usecases.work_values import MAX_ITEMS, ClaimOrder, Held, Outcome
@@ -154,6 +158,7 @@ class World:
         self._shard_map = ShardMap.constant(shards, groups)
         self._parking = DynamoParking(database)
         self._ledger = DynamoLedger(database)
+        self._jobs = DynamoJobs(database)
         self._plane = Plane(
             self._schedules,
             self._timeline,
@@ -211,6 +216,7 @@ class World:
             self._clock.advance(MINUTE)
             with self._measured(done.phases["tick"]):
                 tick(self._work_queue, self._shard_map, self._clock.now())
+                remind(self._office, self._clock.now())
             with self._measured(done.phases["pass"]):
                 self._scan()
             with self._measured(done.phases["relay"]):
@@ -258,12 +264,13 @@ class World:
         names = [f"{tier}-{lane}" for tier in Tier for lane in Lane]
         urls = {
             name: plain.create_queue(QueueName=f"{self._prefix}-{name}")["QueueUrl"]
-            for name in (*names, "work", "sweep")
+            for name in (*names, "work", "sweep", "jobs")
         }
         metered = connect_sqs(meter=self._meter, session=session)
         self._receiver, self._work_url = plain, urls["work"]
         self._work_queue = SqsWorkQueue(metered, urls["work"])
         self._sweep_queue = SqsSweepQueue(metered, urls["sweep"])
+        self._office = Office(self._jobs, SqsJobQueue(metered, urls["jobs"]))
         self._scanner = Scanner(
             self._plane,
             self._groups,

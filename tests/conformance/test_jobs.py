@@ -287,7 +287,8 @@ def test_moved_times_come_back_as_they_were(world: World) -> None:
         Shift(local, NOW.replace(microsecond=0), None),
     )
     moved = Result(0, Outcome.CHANGED, schedule_id(0), "bell", shifts=shifts)
-    assert world.jobs.advance(before, [moved], before=before) is Write.APPLIED
+    after = replace(before, step=1)
+    assert world.jobs.advance(after, [moved], before=before) is Write.APPLIED
     assert world.jobs.results(before.job_id, start=0, limit=1) == (moved,)
 
 

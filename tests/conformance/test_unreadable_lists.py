@@ -1,5 +1,6 @@
 """Lists of which one item cannot be read, on DynamoDB: the others are all there."""
 
+import json
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -14,6 +15,7 @@ from hourbell.adapters.dynamodb.control_items import (
 from hourbell.adapters.dynamodb.job_items import (
     encode_job,
     encode_listed_job,
+    encode_results,
     job_item_key,
 )
 from hourbell.adapters.dynamodb.layout import SCHEMA
@@ -23,10 +25,18 @@ from hourbell.adapters.dynamodb.work_items import (
 )
 from hourbell.domain.definition import Handler, Tenant, Tier
 from hourbell.domain.errors import Unreadable
-from hourbell.domain.job import Creator, Job, Operation, Progress, derived_job_id
+from hourbell.domain.job import (
+    Creator,
+    Job,
+    Operation,
+    Outcome,
+    Progress,
+    Result,
+    derived_job_id,
+)
 from hourbell.domain.work import OverlapLane, Slot
 from hourbell.usecases.handlers import list_handlers
-from hourbell.usecases.jobs import list_jobs
+from hourbell.usecases.jobs import job_results, list_jobs
 from hourbell.usecases.tenants import Registrar, list_tenants
 from hourbell.usecases.work_ports import Deed
 
@@ -173,6 +183,54 @@ def test_a_job_that_is_damaged_or_gone_hides_no_other(
     good = [job for number, job in enumerate(made) if number not in lost]
     for limit in LIMITS:
         assert walked(page_of, limit) == good
+
+
+PARTS = 15
+"""More than one Query reads."""
+
+
+@pytest.mark.parametrize(
+    "lost", [{0}, {3, 4}, {PARTS - 1}, set(range(2, 14)), set(range(PARTS))]
+)
+@pytest.mark.parametrize("whole", [True, False])
+def test_damaged_results_of_a_job_hide_no_others(
+    moto_database: Database, lost: set[int], *, whole: bool
+) -> None:
+    jobs = dynamo_world(moto_database).jobs
+    (job,) = jobs_of(1)
+    jobs.create(job, ())
+    told = [
+        Result(number, Outcome.CHANGED, samples.schedule_id(number), f"bell-{number}")
+        for number in range(2 * PARTS)
+    ]
+    good = []
+    for number in range(PARTS):
+        part = told[2 * number : 2 * number + 2]
+        item = encode_results(job, part)
+        if number not in lost:
+            good += part
+        elif whole:
+            item |= NEWER
+        else:
+            good.append(part[1])
+            first, second = json.loads(item["results"]["S"])
+            first["outcome"] = "ANNEALED"
+            item["results"]["S"] = json.dumps([first, second])
+        put(moto_database, item)
+
+    def page_of(after: str | None, limit: int) -> tuple[Sequence[Result], str | None]:
+        page = job_results(
+            jobs, "acme", job.job_id, outcome=None, after=after, limit=limit
+        )
+        return page.results, page.after
+
+    for limit in (1, 7, 100):
+        found, after = page_of(None, limit)
+        pages = list(found)
+        while after is not None:
+            found, after = page_of(after, limit)
+            pages += found
+        assert pages == good
 
 
 def test_a_damaged_lane_is_told_from_a_store_that_refuses(

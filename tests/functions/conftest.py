@@ -170,7 +170,7 @@ def ports(
         "worker_ports": bootstrap.WorkerPorts(world.workplace, OPERATORS),
         "job_ports": bootstrap.JobPorts(world.workshop, mover),
         "tick_ports": bootstrap.TickPorts(
-            work_queue, mover.book, world.shard_map, world.clock
+            work_queue, mover.book, world.shard_map, world.clock, world.office
         ),
         "materializer_ports": world.scanner,
         "redrive_ports": Returns(world.workplace, world.queues),

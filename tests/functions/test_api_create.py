@@ -36,7 +36,7 @@ def test_the_answer_shows_the_schedule(api: Api) -> None:
     schedule_id = body.pop("schedule_id")
     assert answer.headers == {
         "Content-Type": "application/json",
-        "ETag": '"1"',
+        "ETag": f'"1.{schedule_id}"',
         "Location": f"schedules/{schedule_id}",
         "X-Request-Id": REQUEST_ID,
     }

@@ -38,7 +38,7 @@ def test_a_new_schedule_reads_as_it_was_created(api: Api, created: Any) -> None:
     answer = get(api, created["schedule_id"])
     assert answer.status == 200
     assert answer.body == created
-    assert answer.headers["ETag"] == '"1"'
+    assert answer.headers["ETag"] == f'"1.{created["schedule_id"]}"'
 
 
 def test_the_latest_occurrences_show_their_times(api: Api, created: Any) -> None:

@@ -1,10 +1,12 @@
 """POST /v1/schedules/batch and the routes of jobs."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from hourbell.adapters.messages import encode_job
 from hourbell.domain.errors import Transient
+from hourbell.usecases.remind import remind
 
 from functions.jobs.handler import handler
 from tests.functions.conftest import Answer, Api
@@ -157,7 +159,7 @@ class TestBatch:
             assert (other.status, other.code) == (409, "idempotency_key_reused")
         assert batch(api, "create", **body).body["job_id"] != first.body["job_id"]
 
-    def test_when_no_worker_can_be_told_a_repeat_heals_it(
+    def test_what_no_worker_can_be_told_of_is_accepted_and_done_later(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def fail(_: object) -> None:
@@ -166,8 +168,10 @@ class TestBatch:
         key = {"Idempotency-Key": "k"}
         with monkeypatch.context() as patch:
             patch.setattr(api.world.job_queue, "put", fail)
-            refused = batch(api, "create", schedules=[bell("a")], headers=key)
-        assert (refused.status, refused.code) == (503, "unavailable")
+            accepted = batch(api, "create", schedules=[bell("a")], headers=key)
+        assert accepted.status == 202
+        now = api.world.clock.now() + timedelta(minutes=5)
+        assert remind(api.world.office, now).told == [accepted.body["job_id"]]
         again = batch(api, "create", schedules=[bell("a")], headers=key)
         assert [each["outcome"] for each in done(api, again)] == ["CREATED"]
 

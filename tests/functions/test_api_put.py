@@ -27,10 +27,10 @@ ABSENT = {"If-None-Match": "*"}
 def test_what_is_not_there_is_created(api: Api) -> None:
     answer = put(api, "bell", FIELDS | {"tags": {"a": "b"}})
     assert answer.status == 201
-    assert answer.headers["ETag"] == '"1"'
     assert answer.body["name"] == "bell"
     assert answer.body["tags"] == {"a": "b"}
     schedule_id = answer.body["schedule_id"]
+    assert answer.headers["ETag"] == f'"1.{schedule_id}"'
     # Relative to /v1/schedules/by-name/bell.
     assert answer.headers["Location"] == f"../{schedule_id}"
     assert get(api, schedule_id).body == answer.body
@@ -41,7 +41,7 @@ def test_the_same_again_changes_nothing(api: Api) -> None:
     api.world.clock.advance(MINUTE)
     again = put(api, "bell", FIELDS | {"payload": {"n": 1}, "zone": "UTC"})
     assert again.status == 200
-    assert again.headers["ETag"] == '"1"'
+    assert again.headers["ETag"] == first.headers["ETag"]
     assert again.body == first.body | {"already_dispatched": [], "finished": True}
 
 
@@ -177,6 +177,21 @@ class TestConditions:
         answer = put(api, "bell", FIELDS | {"payload": 1}, headers=headers)
         assert (answer.status, answer.code) == (412, "precondition_failed")
         assert answer.body["revision"] == 1
+
+    def test_a_tag_is_of_the_schedule_that_had_the_name_when_it_was_read(
+        self, api: Api
+    ) -> None:
+        first = put(api, "bell", FIELDS)
+        old = {"If-Match": first.headers["ETag"]}
+        assert cancel(api, first.body["schedule_id"]).status == 200
+        second = put(api, "bell", FIELDS)
+        assert second.body["revision"] == first.body["revision"] == 1
+        fields = FIELDS | {"payload": 1}
+        answer = put(api, "bell", fields, headers=old)
+        assert (answer.status, answer.code) == (412, "precondition_failed")
+        assert answer.body["revision"] == 1
+        own = {"If-Match": second.headers["ETag"]}
+        assert put(api, "bell", fields, headers=own).status == 200
 
     @pytest.mark.parametrize("tag", ['"1"', "x", ""])
     def test_none_match_takes_a_star_only(self, api: Api, tag: str) -> None:

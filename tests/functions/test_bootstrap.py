@@ -106,7 +106,11 @@ def test_all_that_is_missing_is_told_at_once(
         api_ports: {*TABLES, "HOURBELL_QUEUE_ARN_BASE", "HOURBELL_JOBS_QUEUE_URL"},
         job_ports: {*TABLES, "HOURBELL_JOBS_QUEUE_URL"},
         worker_ports: set(TABLES),
-        tick_ports: {*TABLES, "HOURBELL_WORK_QUEUE_URL"},
+        tick_ports: {
+            *TABLES,
+            "HOURBELL_JOBS_QUEUE_URL",
+            "HOURBELL_WORK_QUEUE_URL",
+        },
         materializer_ports: {
             *TABLES,
             "HOURBELL_SWEEP_QUEUE_URL",

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hourbell import bootstrap
@@ -13,7 +14,8 @@ from hourbell.usecases.ports import GroupWork
 from functions.tick.handler import handler
 from tests.functions.conftest import Log, measured
 from tests.functions.events import Context, sample
-from tests.unit.usecases.world import START
+from tests.unit.usecases.jobs import begin_create
+from tests.unit.usecases.world import MINUTE, START, World
 
 
 def test_every_group_is_ordered_once(
@@ -23,7 +25,12 @@ def test_every_group_is_ordered_once(
     assert work_queue.messages == [GroupWork(0, START), GroupWork(1, START)]
     assert [line["message"] for line in log.lines] == ["ordered"]
     assert measured(capsys.readouterr().out) == {
-        (): {"GroupsOrdered": [2.0], "ShardSettingsIgnored": [0.0], "Ticks": [1.0]}
+        (): {
+            "GroupsOrdered": [2.0],
+            "JobsReminded": [0.0],
+            "ShardSettingsIgnored": [0.0],
+            "Ticks": [1.0],
+        }
     }
 
 
@@ -39,6 +46,39 @@ def test_a_queue_that_fails_makes_the_rule_try_again(
     monkeypatch.setattr(bootstrap, "tick_ports", lambda: failing)
     with pytest.raises(Transient):
         handler(sample("rule"), Context())
+
+
+def test_a_job_whose_message_was_lost_is_put_on_its_queue_again(
+    world: World, log: Log, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.store.principals["1:user/ann"] = "acme"
+    job = begin_create(world)
+    world.job_queue.take()
+    world.clock.advance(5 * MINUTE)
+    assert handler(sample("rule"), Context()) == {"groups": 2}
+    assert world.job_queue.take() == [job.job_id]
+    told = next(line for line in log.lines if line["level"] == "WARNING")
+    assert told["jobs"] == [job.job_id]
+    assert measured(capsys.readouterr().out)[()]["JobsReminded"] == [1.0]
+
+
+def test_jobs_that_cannot_be_seen_after_stop_no_tick(
+    world: World,
+    work_queue: MemoryWorkQueue,
+    log: Log,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Silent:
+        def reminders(self, *_: object, **__: object) -> None:
+            raise Transient
+
+    ports = bootstrap.tick_ports()
+    silent: Any = Silent()
+    failing = replace(ports, office=replace(ports.office, jobs=silent))
+    monkeypatch.setattr(bootstrap, "tick_ports", lambda: failing)
+    assert handler(sample("rule"), Context()) == {"groups": 2}
+    assert len(work_queue.messages) == 2
+    assert [line["level"] for line in log.lines] == ["INFO", "ERROR"]
 
 
 def test_settings_that_were_changed_later_change_nothing_and_are_told(

@@ -53,7 +53,7 @@ DYNAMODB = {
         {"BatchGetItem", "PartiQLUpdate", "PutItem", "UpdateItem"},
         {"BatchGetItem", "GetItem", "PutItem"},
     ),
-    "tick": (set(), set(), {"GetItem", "PutItem"}),
+    "tick": (set(), set(), {"DeleteItem", "GetItem", "PutItem", "Query"}),
     "workers": (
         {"BatchGetItem", "GetItem"},
         {
@@ -74,7 +74,7 @@ SENDS = {
     "materializer": {"sweep", "work"},
     "redrive": DEAD,
     "relay": {"sweep", "stream-failures", *DELIVERY, *DEAD},
-    "tick": {"work", "tick-dlq"},
+    "tick": {"jobs", "work", "tick-dlq"},
     "workers": set(),
 }
 RECEIVES: dict[str, set[str]] = {

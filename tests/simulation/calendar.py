@@ -64,7 +64,7 @@ class Calendar:
         if world.rates:
             first = self.rng.uniform(3, 20)
             world.at(world.now + first * MINUTE, "outage")
-            world.at(world.now + self.rng.uniform(2, 15) * MINUTE, "suspension")
+            world.at(world.now + self.rng.uniform(2, 10) * MINUTE, "suspension")
 
     def is_down(self, what: str) -> bool:
         """Whether an outage keeps something from happening; it is counted."""
@@ -114,9 +114,9 @@ class Calendar:
             return
         tenant = self.rng.choice(sorted(self.world.tenants))
         self._become(tenant, TenantState.SUSPENDED)
-        length = self.rng.uniform(3, 8) * MINUTE
+        length = self.rng.uniform(4, 9) * MINUTE
         self.world.at(self.world.now + length, "readmission", tenant)
-        pause = self.rng.uniform(1, 6) * MINUTE
+        pause = self.rng.uniform(1, 4) * MINUTE
         self.world.at(self.world.now + length + pause, "suspension")
 
     def readmit(self, tenant: str) -> None:

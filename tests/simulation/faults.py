@@ -46,6 +46,7 @@ CHANCES = {
     "stream record lost": 0.25,
     "sweep message lost": 0.35,
     "partial batch": 1.0,
+    "job message lost": 0.2,
     "tick missed": 0.25,
     "tick doubled": 0.25,
 }
@@ -58,6 +59,7 @@ WRITES = {
     *("create", "relabel", "succeed", "take_over", "complete", "record_run"),
     *("record_backfill", "reopen", "ensure", "acquire", "release", "put"),
     *("park", "put_off", "unpark", "advance", "reserve", "add", "store", "do"),
+    "replace_reminder",
 }
 # How old an eventual read may be: mostly fresh, with a long tail.
 LAGS = (5, 20, 60, 150)

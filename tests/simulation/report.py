@@ -23,7 +23,9 @@ WORK = (
     *("worker dies", "worker not heard of"),
 )
 CONSUMERS = "task: api"
-FAULTS = tuple(name for name in (*CHANCES, *CALENDAR) if name not in WORK)
+# Few calls make jobs, and each has few messages.
+JOBS = ("job message lost",)
+FAULTS = tuple(name for name in (*CHANCES, *CALENDAR) if name not in (*WORK, *JOBS))
 # Only some seeds change their shards, and a mover has few orders in each.
 MOVES = (*ORDER_CHANCES, ANNOUNCED)
 CALLS = tuple(
@@ -98,6 +100,11 @@ class Report:
                 if self.counts[name] < least
             ]
         least = self.seeds * LEAST_SEEDS
+        found += [
+            f"{name}: {self.counts[name]}, needs {least:.0f}"
+            for name in JOBS
+            if self.counts[name] < least
+        ]
         found += [
             f"{name}: in {self.values[name]} seeds, needs {least:.0f}"
             for name in POLICY_VALUES

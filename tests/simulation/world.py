@@ -332,6 +332,7 @@ class World:
         self.calendar.expire()
         if self.is_down("tick") or self.strikes("tick missed"):
             return
+        self.callers.jobs.remind()
         for group in range(self.sharding.now.groups):
             for _ in range(2 if self.strikes("tick doubled") else 1):
                 later = self.rng.uniform(0, 1.5) * SECOND

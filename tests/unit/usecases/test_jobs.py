@@ -81,8 +81,7 @@ class TestStart:
     ) -> None:
         deaf: Any = Deaf()
         office = replace(world.office, queue=deaf)
-        with pytest.raises(Transient):
-            start_job(office, caller(world), REQUEST, START)
+        start_job(office, caller(world), REQUEST, START)
         again = start_job(world.office, caller(world), REQUEST, START)
         assert world.job_queue.take() == [again.job.job_id]
 
@@ -251,8 +250,8 @@ class TestResume:
         job = begin_create(world)
         world.job_queue.take()
         deaf: Any = Deaf()
-        with pytest.raises(Transient):
-            resume_job(replace(world.office, queue=deaf), "acme", job.job_id, START)
+        resume_job(replace(world.office, queue=deaf), "acme", job.job_id, START)
+        assert world.job_queue.take() == []
         resume_job(world.office, "acme", job.job_id, START)
         assert world.job_queue.take() == [job.job_id]
         assert stored(world, job).state is JobState.PENDING

@@ -75,3 +75,38 @@ def test_all_tags_must_be_there() -> None:
     index = Index([entry(1, a="b"), entry(2, a="b", c="d:e"), entry(3, c="d:e")])
     page = listed(index, limit=10, tags=frozenset({"a:b", "c:d:e"}))
     assert [each.name for each in page.entries] == ["bell-2"]
+
+
+def test_large_entries_leave_no_room_and_none_is_skipped_or_repeated() -> None:
+    # 50 tags with 380 letters of four bytes: 77,000 bytes and 600 besides.
+    key, value = "\U0001d400" * 126, "\U0001d400" * 256
+    tags = {f"{number:02}{key}": value for number in range(50)}
+    large = set(range(20, 140))
+    index = Index([entry(n, **(tags if n in large else {})) for n in range(150)])
+    names: list[str] = []
+    sizes, after = [], None
+    while True:
+        page = listed(index, limit=100, after=after)
+        names += [each.name for each in page.entries]
+        sizes.append(len(page.entries))
+        after = page.after
+        if after is None:
+            break
+    assert names == [f"bell-{n}" for n in range(150)]
+    # 4 MiB have room for 54 of them, or for 53 and 20 of 600 bytes.
+    assert sizes == [73, 54, 23]
+
+
+def test_what_fits_of_a_page_that_is_filtered_goes_on_where_it_ended() -> None:
+    tags = {f"k{number}": "x" * 100_000 for number in range(10)}
+    index = Index([entry(n, **tags) for n in range(30)])
+    names: list[str] = []
+    after: str | None = None
+    while True:
+        page = listed(index, limit=8, after=after, state=ScheduleState.PAUSED)
+        assert len(page.entries) <= 4
+        names += [each.name for each in page.entries]
+        after = page.after
+        if after is None:
+            break
+    assert names == [f"bell-{n}" for n in range(1, 30, 2)]

@@ -95,12 +95,14 @@ class TickPorts:
 
     Attributes:
         initial: the map of the settings, which holds until a list is stored.
+        office: where jobs are that may have lost their messages.
     """
 
     work_queue: "WorkQueue"
     book: "EpochBook"
     initial: ShardMap
     clock: "Clock"
+    office: "Office"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,18 +202,23 @@ def tick_ports() -> TickPorts:
     """
     from hourbell.adapters import sqs
     from hourbell.adapters.dynamodb.epochs import DynamoEpochBook
+    from hourbell.adapters.dynamodb.jobs import DynamoJobs
+    from hourbell.usecases.jobs import Office
 
-    settings, url = read(
+    settings, url, jobs_url = read(
         lambda environment: (
             read_settings(environment),
             environment.text("HOURBELL_WORK_QUEUE_URL"),
+            environment.text("HOURBELL_JOBS_QUEUE_URL"),
         )
     )
+    database, client = _database(settings), sqs.connect()
     return TickPorts(
-        sqs.SqsWorkQueue(sqs.connect(), url),
-        DynamoEpochBook(_database(settings)),
+        sqs.SqsWorkQueue(client, url),
+        DynamoEpochBook(database),
         settings.shard_map,
         _clock(),
+        Office(DynamoJobs(database), sqs.SqsJobQueue(client, jobs_url)),
     )
 
 

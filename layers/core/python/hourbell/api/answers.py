@@ -6,13 +6,14 @@ schedule's zone with its offset.
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from pydantic import WithJsonSchema
 
 from hourbell.api.documents import Answer, Instant, one_of
-from hourbell.api.json_text import read_json, write_json
+from hourbell.api.json_text import read_json
 from hourbell.api.misfire_models import MisfireAnswer, misfire_answer
+from hourbell.api.paging import fitting
 from hourbell.api.requests import EXCLUDED
 from hourbell.api.retry_models import RetryAnswer, retry_answer
 from hourbell.domain.definition import (
@@ -25,16 +26,12 @@ from hourbell.domain.definition import (
 from hourbell.domain.instants import format_instant
 from hourbell.domain.occurrence import Occurrence, State
 from hourbell.domain.overlap import Overlap
-from hourbell.domain.packing import encoded_size
 from hourbell.domain.zones import TZDB_VERSION, Fold, Gap, zone
 from hourbell.usecases.change_schedule import Changed
 from hourbell.usecases.create_schedule import Created
 from hourbell.usecases.get_schedule import EXPIRED, NONE, Due, ScheduleView
 from hourbell.usecases.ports import Listing
 from hourbell.usecases.run_now import Started
-
-MAX_PAYLOADS_BYTES: Final = 3 * 1024 * 1024
-"""What payloads a page of the version log has: Lambda answers up to 6 MiB."""
 
 Excluded = Annotated[list[Any], WithJsonSchema(EXCLUDED)]
 
@@ -254,16 +251,9 @@ def versions_answer(log: Sequence[Version], *, more: bool) -> VersionsAnswer:
 
     Where payloads are large, a page ends early, and `before` leads on.
     """
-    shown: list[VersionAnswer] = []
-    left = MAX_PAYLOADS_BYTES
-    for each in log:
-        # As a text within Lambda's own JSON, in which its quotes are escaped.
-        left -= encoded_size(write_json(each.definition.payload_json))
-        if shown and left < 0:
-            more = True
-            break
-        shown.append(_version(each))
-    return VersionsAnswer(versions=shown, before=shown[-1].version if more else None)
+    shown = fitting(map(_version, log))
+    is_last = len(shown) == len(log) and not more
+    return VersionsAnswer(versions=shown, before=None if is_last else shown[-1].version)
 
 
 def _version(version: Version) -> VersionAnswer:

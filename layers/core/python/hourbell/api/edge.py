@@ -81,6 +81,10 @@ def answer(
     return Response(int(status), JSON, text, dict(headers or {}))
 
 
-def entity_tag(revision: int) -> dict[str, str]:
-    """Return the header that names a revision, for `If-Match` to come back with."""
-    return {"ETag": f'"{revision}"'}
+def entity_tag(revision: int, schedule_id: str | None = None) -> dict[str, str]:
+    """Return the header that names a revision, for `If-Match` to come back with.
+
+    That of a schedule names it, since by its name another one may be found later.
+    """
+    tag = revision if schedule_id is None else f"{revision}.{schedule_id}"
+    return {"ETag": f'"{tag}"'}

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from hourbell.api.documents import Answer, Instant, WholeBody, one_of
+from hourbell.api.paging import fitting
 from hourbell.api.requests import MAX_REASON
 from hourbell.domain.instants import format_instant
 from hourbell.domain.occurrence import TERMINAL, Lane, Occurrence, State
@@ -124,10 +125,9 @@ def state_answer(row: Occurrence) -> OccurrenceStateAnswer:
 
 
 def told_answer(told: Told) -> OccurrenceToldAnswer:
-    """Describe an occurrence with its attempts."""
-    return OccurrenceToldAnswer(
-        **dict(state_answer(told.row)), attempts=list(_attempts(told))
-    )
+    """Describe an occurrence with its attempts: the latest that there is room for."""
+    latest = fitting(reversed(list(_attempts(told))))
+    return OccurrenceToldAnswer(**dict(state_answer(told.row)), attempts=latest[::-1])
 
 
 def _attempts(told: Told) -> Iterator[AttemptAnswer]:

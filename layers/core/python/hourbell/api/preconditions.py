@@ -10,8 +10,9 @@ from hourbell.usecases.expected import ANY, Expected
 
 MAX_HEADER: Final = 1_024
 
-_TAG = re.compile(r'\s*(W/)?"([\x21\x23-\x7e\x80-\uffff]*)"\s*')
-_REVISION = re.compile("[1-9][0-9]{0,17}", re.ASCII)
+# An element of a list, which may be empty (RFC 9110, 5.6.1.2), with what ends it.
+_ELEMENT = re.compile(r'\s*(?:(W/)?"([\x21\x23-\x7e\x80-\uffff]*)"\s*)?(?:,|\Z)')
+_REVISION = re.compile(r"([1-9][0-9]{0,17})(?:\.(sch[0-9a-z]{26}))?", re.ASCII)
 
 IfMatch = Annotated[
     str | None,
@@ -34,7 +35,8 @@ IfNoneMatch = Annotated[
 def read_if_match(text: str | None) -> Expected | None:
     """Return what a change expects to be stored; None without the header.
 
-    `*` stands for any revision. A weak tag never matches, as the standard has it.
+    `*` stands for any revision. A weak tag never matches, as the standard has it, and
+    elements of the list that are empty do not count.
 
     Raises:
         InvalidInput: the header is neither `*` nor a list of entity tags.
@@ -43,16 +45,29 @@ def read_if_match(text: str | None) -> Expected | None:
         return None
     if text.strip() == "*":
         return ANY
-    revisions = set()
-    for part in text.split(","):
-        match = _TAG.fullmatch(part)
-        if match is None:
-            message = 'Allowed are entity tags like "3", or *.'
-            raise InvalidInput.of("if-match", "invalid_value", message, found=text)
-        weak, tag = match.groups()
-        if weak is None and _REVISION.fullmatch(tag):
-            revisions.add(int(tag))
-    return Expected(frozenset(revisions))
+    tags = _strong_tags(text)
+    if tags is None:
+        message = 'Allowed are entity tags like "3", or *.'
+        raise InvalidInput.of("if-match", "invalid_value", message, found=text)
+    named = [match for match in map(_REVISION.fullmatch, tags) if match is not None]
+    return Expected(
+        frozenset(int(each[1]) for each in named if each[2] is None),
+        frozenset((int(each[1]), each[2]) for each in named if each[2] is not None),
+    )
+
+
+def _strong_tags(text: str) -> list[str] | None:
+    """Return the strong tags of a list; None when it is no list of tags."""
+    tags: list[tuple[str | None, str]] = []
+    place = 0
+    while place < len(text):
+        element = _ELEMENT.match(text, place)
+        if element is None:
+            return None
+        if element[2] is not None:
+            tags.append((element[1], element[2]))
+        place = element.end()
+    return [tag for weak, tag in tags if weak is None] if tags else None
 
 
 def need_if_match(text: str | None) -> Expected:

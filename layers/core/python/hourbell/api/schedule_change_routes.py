@@ -206,7 +206,7 @@ def _revision(call: Call, schedule_id: str, expected: Expected | None) -> int | 
         return None
     library = bootstrap.api_ports().library
     schedule = find_schedule(library, call.tenant_id, schedule_id)
-    return expected.check(schedule.revision)
+    return expected.check(schedule.revision, schedule_id)
 
 
 def _wanted(fields: ScheduleFields, name: str) -> Wanted:
@@ -223,4 +223,8 @@ def _answer_changed(call: Call, changed: Changed) -> Response[str]:
         logger.warning("left to the next pass", schedule_id=schedule.schedule_id)
     view = view_of(bootstrap.api_ports().library, schedule, call.now)
     document = change_answer(view, changed)
-    return answer(HTTPStatus.OK, document.text, entity_tag(schedule.revision))
+    return answer(
+        HTTPStatus.OK,
+        document.text,
+        entity_tag(schedule.revision, schedule.schedule_id),
+    )

@@ -98,7 +98,7 @@ def answer_created(created: Created, place: str, *, replayed: bool) -> Response[
         logger.warning("left to the next pass", schedule_id=schedule.schedule_id)
     headers = {
         "Location": f"{place}{schedule.schedule_id}",
-        **entity_tag(schedule.revision),
+        **entity_tag(schedule.revision, schedule.schedule_id),
     }
     if replayed:
         headers["Idempotency-Replayed"] = "true"
@@ -136,7 +136,7 @@ def get(schedule_id: Annotated[str, Path()]) -> Response[str]:
     call = current_call(router)
     library = bootstrap.api_ports().library
     view = get_schedule(library, call.tenant_id, schedule_id, call.now)
-    headers = entity_tag(view.schedule.revision)
+    headers = entity_tag(view.schedule.revision, schedule_id)
     return answer(HTTPStatus.OK, view_answer(view).text, headers)
 
 

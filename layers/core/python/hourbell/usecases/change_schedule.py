@@ -18,10 +18,11 @@ from hourbell.domain.errors import (
     PreconditionFailed,
     Transient,
 )
+from hourbell.domain.policies import CLOCK_SKEW
 from hourbell.domain.schedule import anchored, validate
 from hourbell.domain.zones import TZDB_VERSION
 from hourbell.usecases.earlier_ahead import earlier_ahead
-from hourbell.usecases.handover import CLOCK_SKEW, finish_handover, settle
+from hourbell.usecases.handover import finish_handover, settle
 from hourbell.usecases.identify import Caller
 from hourbell.usecases.materialize import Plane
 from hourbell.usecases.ports import Clock, ShardGroups, Succession, Write

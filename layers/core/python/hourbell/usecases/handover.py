@@ -8,7 +8,7 @@ next change, or a pass that finds the dispatch row.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice, takewhile
 
 from hourbell.domain.definition import (
@@ -25,6 +25,7 @@ from hourbell.domain.occurrence import (
     State,
     row_key,
 )
+from hourbell.domain.policies import CLOCK_SKEW
 from hourbell.domain.schedule import next_planned, upcoming
 from hourbell.domain.zones import TICK, release_at_hand
 from hourbell.usecases.earlier_ahead import earlier_ahead, withdraw_earlier
@@ -33,9 +34,6 @@ from hourbell.usecases.materialize import Plane, advance
 from hourbell.usecases.ports import Clock, Write
 from hourbell.usecases.unsent import ending
 from hourbell.usecases.withdrawing import WAITING, stopping, withdraw
-
-# How far the clocks of two processes may be apart.
-CLOCK_SKEW = timedelta(seconds=2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from hourbell.domain.errors import (
     Transient,
 )
 from hourbell.domain.job import Job, Operation, Outcome, Refusal, Result, Target
+from hourbell.domain.policies import CLOCK_SKEW
 from hourbell.usecases import change_schedule
 from hourbell.usecases.change_schedule import (
     Changed,
@@ -26,7 +27,6 @@ from hourbell.usecases.create_schedule import (
     create_schedule,
     rehearse_create,
 )
-from hourbell.usecases.handover import CLOCK_SKEW
 from hourbell.usecases.identify import Caller
 from hourbell.usecases.job_ports import JobItem
 from hourbell.usecases.replan_schedule import foresee_replan, replan_schedule

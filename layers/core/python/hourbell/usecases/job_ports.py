@@ -1,10 +1,12 @@
 """What jobs need of the outside world, on the terms of `ports`."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Protocol, TypeAlias
 
 from hourbell.domain.definition import NewSchedule
 from hourbell.domain.job import Job, Result, Target
+from hourbell.domain.reminder import Reminder
 from hourbell.usecases.port_values import Write
 
 JobItem: TypeAlias = NewSchedule | Target
@@ -15,7 +17,7 @@ class Jobs(Protocol):
     """Jobs, their items and their results."""
 
     def create(self, job: Job, items: Sequence[JobItem]) -> Write:
-        """Store a job and its items, all or nothing, in one transaction.
+        """Store a job, its items and its reminder, all or nothing, in one transaction.
 
         Args:
             job: as it begins.
@@ -50,6 +52,8 @@ class Jobs(Protocol):
     def advance(self, job: Job, results: Sequence[Result], *, before: Job) -> Write:
         """Store results and what changed of a job, in one transaction.
 
+        A job that is PENDING by it, at another step, gets a reminder, too.
+
         Args:
             job: as it shall be.
             results: of up to 25 items, with indexes that have none yet.
@@ -61,7 +65,22 @@ class Jobs(Protocol):
         ...
 
     def results(self, job_id: str, *, start: int, limit: int) -> tuple[Result, ...]:
-        """Return results in order from an index on; fewer than `limit` at the end."""
+        """Return results in order from an index on.
+
+        One that cannot be read is left out; fewer than `limit` only at the end.
+        """
+        ...
+
+    def reminders(self, now: datetime, *, limit: int) -> tuple[Reminder, ...]:
+        """Return reminders that are due, the oldest first, by a consistent read."""
+        ...
+
+    def replace_reminder(self, reminder: Reminder, later: Reminder | None) -> Write:
+        """Put a later reminder in the place of one, or none, in one transaction.
+
+        Returns:
+            APPLIED, or LOST when it is not there any more; then nothing is stored.
+        """
         ...
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -111,10 +112,11 @@ def start_job(
 ) -> Accepted:
     """Store a job with its items, and hand it to a worker.
 
+    Once it is stored it will be done: its reminder is stored with it.
+
     Raises:
         Conflict: the key was used for another request (`idempotency_key_reused`).
-        Transient: nothing is stored, or the job is stored and no worker knows of it:
-            repeating the request, or a resume, hands it over.
+        Transient: a store did not answer; the request may be repeated.
     """
     job = _new_job(caller, request, now)
     replayed = office.jobs.create(job, request.items) is not Write.APPLIED
@@ -129,8 +131,15 @@ def start_job(
             )
         job = stored
     if job.state is JobState.PENDING:
-        office.queue.put(job.job_id)
+        _hand_over(office, job)
     return Accepted(job, replayed)
+
+
+def _hand_over(office: Office, job: Job) -> None:
+    """Tell a worker of a job whose reminder is stored."""
+    # Whoever hears of a failure makes the job again, without a key as another one.
+    with suppress(Transient):
+        office.queue.put(job.job_id)
 
 
 def get_job(jobs: Jobs, tenant_id: str, job_id: str) -> Job:
@@ -226,7 +235,7 @@ def resume_job(office: Office, tenant_id: str, job_id: str, now: datetime) -> Jo
         NotFound: as `get_job`.
         Forbidden: the platform started it.
         Conflict: all of it is done (`job_ended`).
-        Transient: a store or queue did not answer; a resume may be repeated.
+        Transient: a store did not answer; a resume may be repeated.
     """
     for _ in range(_ATTEMPTS):
         job = _steered(office.jobs, tenant_id, job_id)
@@ -244,7 +253,7 @@ def resume_job(office: Office, tenant_id: str, job_id: str, now: datetime) -> Jo
             step=job.step + 1,
         )
         if office.jobs.advance(waiting, (), before=job) is Write.APPLIED:
-            office.queue.put(job_id)
+            _hand_over(office, waiting)
             return waiting
     raise Transient(f"{job_id} is changed by others all the time")
 

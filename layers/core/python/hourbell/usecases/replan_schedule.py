@@ -6,6 +6,7 @@ from typing import Final
 
 from hourbell.domain.definition import Schedule, ScheduleState, Version, VersionRef
 from hourbell.domain.errors import PreconditionFailed, Transient
+from hourbell.domain.policies import CLOCK_SKEW
 from hourbell.domain.replanning import Replan, Shift, moved_times, replan
 from hourbell.domain.zones import TZDB_VERSION
 from hourbell.usecases.change_schedule import (
@@ -14,7 +15,6 @@ from hourbell.usecases.change_schedule import (
     find_current,
     succeed,
 )
-from hourbell.usecases.handover import CLOCK_SKEW
 from hourbell.usecases.identify import Caller
 
 SYSTEM: Final = "system"

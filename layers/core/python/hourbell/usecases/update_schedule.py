@@ -111,7 +111,7 @@ def update_schedule(
     """
     for _ in range(ATTEMPTS):
         schedule = _changeable(changes, caller, schedule_id)
-        revision = expected.check(schedule.revision)
+        revision = expected.check(schedule.revision, schedule_id)
         try:
             wanted = _admitted(changes, caller, schedule, rewrite(schedule), now)
             return _edit(changes, caller, schedule, wanted, now)
@@ -137,7 +137,7 @@ def foresee_update(
             `update_schedule`.
     """
     schedule = _changeable(changes, caller, schedule_id)
-    expected.check(schedule.revision)
+    expected.check(schedule.revision, schedule_id)
     wanted = _admitted(changes, caller, schedule, rewrite(schedule), now)
     labels = (wanted.description, dict(wanted.tags))
     renewed = wanted.definition != schedule.definition

@@ -1,13 +1,13 @@
 """Between jobs and the items of the control table."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any, cast
 
 from hourbell.adapters.dynamodb import layout
 from hourbell.adapters.dynamodb.attributes import read_retry
-from hourbell.adapters.dynamodb.codec import Item, decode, encode, reads
+from hourbell.adapters.dynamodb.codec import Item, decode, encode, readable, reads
 from hourbell.adapters.dynamodb.models import (
     JobItem,
     JobItemsItem,
@@ -288,9 +288,11 @@ def encode_results(job: Job, results: Sequence[Result]) -> Item:
     )
 
 
-def decode_results(item: Mapping[str, Any]) -> Iterable[Result]:
-    """Read results of a job, in order."""
-    return map(_result, decode(JobResultsItem, item)["results"])
+@reads("part of a job's results")
+def decode_results(item: Mapping[str, Any]) -> tuple[Result, ...]:
+    """Read results of a job, in order; one that cannot be read is left out."""
+    members = decode(JobResultsItem, item)["results"]
+    return tuple(readable("result of a job", _result, members))
 
 
 def _result_members(result: Result) -> dict[str, Any]:
@@ -314,6 +316,7 @@ def _result_members(result: Result) -> dict[str, Any]:
     }
 
 
+@reads("result of a job")
 def _result(members: Mapping[str, Any]) -> Result:
     refusal = members["refusal"]
     if refusal is not None:

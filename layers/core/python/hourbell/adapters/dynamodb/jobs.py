@@ -1,6 +1,7 @@
 """Jobs on DynamoDB."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
 from hourbell.adapters.chunks import chunks
@@ -24,6 +25,11 @@ from hourbell.adapters.dynamodb.job_items import (
 from hourbell.adapters.dynamodb.layout import CONTROL
 from hourbell.adapters.dynamodb.models import JobItem
 from hourbell.adapters.dynamodb.reading import batch_get, filled, get_item, query
+from hourbell.adapters.dynamodb.reminders import (
+    due_reminders,
+    move_reminder,
+    put_first,
+)
 from hourbell.adapters.dynamodb.transactions import (
     Member,
     Put,
@@ -31,7 +37,8 @@ from hourbell.adapters.dynamodb.transactions import (
     put_together,
     write_together,
 )
-from hourbell.domain.job import CHUNK, Job, Result
+from hourbell.domain.job import CHUNK, Job, JobState, Result
+from hourbell.domain.reminder import Reminder
 from hourbell.usecases import job_ports
 from hourbell.usecases.ports import Write
 
@@ -47,15 +54,14 @@ class DynamoJobs:
         self._table = database.tables.control
 
     def create(self, job: Job, items: Sequence[job_ports.JobItem]) -> Write:
-        """Store a job, its place in the list and its items in one transaction."""
+        """Store a job, its place in the list, reminder and items in one transaction."""
         parts = [
             encode_items(job, place * CHUNK, part)
             for place, part in enumerate(chunks(items, CHUNK))
         ]
-        puts = [encode_job(job), encode_listed_job(job), *parts]
-        return put_together(
-            self._database, [Put(self._table, CONTROL, each) for each in puts]
-        )
+        stored = [encode_job(job), encode_listed_job(job), *parts]
+        puts = [Put(self._table, CONTROL, each) for each in stored]
+        return put_together(self._database, [*puts, put_first(self._database, job)])
 
     def find(self, job_id: str) -> Job | None:
         """Return a job by a consistent read."""
@@ -118,6 +124,8 @@ class DynamoJobs:
         puts: list[Member] = []
         if results:
             puts.append(Put(self._table, CONTROL, encode_results(job, results)))
+        if job.state is JobState.PENDING:
+            puts.append(put_first(self._database, job))
         return write_together(self._database, update, *puts)
 
     def results(self, job_id: str, *, start: int, limit: int) -> tuple[Result, ...]:
@@ -143,9 +151,18 @@ class DynamoJobs:
                 },
                 ConsistentRead=True,
             )
-            read = [result for item in items for result in decode_results(item)]
-            found += [each for each in read if each.index >= start]
+            for part in readable("part of a job's results", decode_results, items):
+                found += [each for each in part if each.index >= start]
             if len(items) < _PARTS:
                 break
-            first = layout.job_results_sort(read[-1].index + 1)
+            # The next key in order: what was read may hold no result that is readable.
+            first = items[-1][CONTROL.sort]["S"] + " "
         return tuple(found[:limit])
+
+    def reminders(self, now: datetime, *, limit: int) -> tuple[Reminder, ...]:
+        """Return reminders that are due, the oldest first, by a consistent read."""
+        return due_reminders(self._database, now, limit)
+
+    def replace_reminder(self, reminder: Reminder, later: Reminder | None) -> Write:
+        """Put a later reminder in the place of one, or none, in one transaction."""
+        return move_reminder(self._database, reminder, later)

@@ -373,6 +373,16 @@ class ListedJobItem(_Control):
     expires_at = ExpiryAttribute()
 
 
+class ReminderItem(_Control):
+    """That an open job is to be seen after; when, stands in its key, too."""
+
+    job_id = UnicodeAttribute()
+    due_at = InstantAttribute()
+    step = IntegerAttribute()
+    tries = IntegerAttribute()
+    expires_at = ExpiryAttribute()
+
+
 class LaneItem(_Control):
     """Who of a schedule runs, and who waits."""
 

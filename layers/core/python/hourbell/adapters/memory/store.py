@@ -9,6 +9,7 @@ from hourbell.domain.dispatch import Dispatch
 from hourbell.domain.job import Job, Result
 from hourbell.domain.occurrence import Occurrence, RowKey
 from hourbell.domain.parking import ParkedRow
+from hourbell.domain.reminder import Reminder
 from hourbell.domain.work import Attempt, DeadLetter, OverlapLane, Slot
 from hourbell.usecases.job_ports import JobItem
 from hourbell.usecases.ports import Backfill, Lease, Run
@@ -32,6 +33,7 @@ class MemoryStore:
         backfills: (schedule_id, scheduled_for) -> backfilled time.
         taken: (name of a rate, minute) -> by slot, how many places are taken.
         jobs: by job_id, and likewise their items and results.
+        reminders: of open jobs, by their places.
         epochs: the list of shard counts, once it is stored.
         attempts: as the rows, by their own sort keys.
         lanes: by schedule_id.
@@ -59,6 +61,7 @@ class MemoryStore:
     jobs: dict[str, Job] = field(default_factory=dict)
     job_items: dict[str, tuple[JobItem, ...]] = field(default_factory=dict)
     job_results: dict[str, list[Result]] = field(default_factory=dict)
+    reminders: dict[str, Reminder] = field(default_factory=dict)
     epochs: Epochs | None = None
     loads: Counter[datetime] = field(default_factory=Counter)
     attempts: dict[str, dict[str, Attempt]] = field(default_factory=dict)
