@@ -150,6 +150,8 @@ def _read(
     if world.strikes("no answer to a read"):
         raise Transient(f"{name}: no answer")
     answer = method(*args, **kwargs)
+    if name == "unfinished":
+        return _stale_page(world, answer, {})
     if kwargs.get("consistent", True):
         return answer
     if name == "versions":
