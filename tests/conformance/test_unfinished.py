@@ -43,6 +43,18 @@ def test_a_row_of_whatever_state_is_told_while_it_has_no_expiry(
     assert (page.rows, page.dispatches, page.unreadable) == ((row,), (), ())
 
 
+def test_what_was_sent_is_told_if_its_send_stored_no_expiry(
+    packed_world: World,
+) -> None:
+    rows = [scheduling(planned(name)).row for name in ("tracked", "untracked")]
+    packed_world.seed(rows)
+    tracked, untracked = map(acknowledging, rows)
+    tracked = replace(tracked, row=replace(tracked.row, expires_at=None))
+    packed_world.timeline.move([tracked, untracked])
+    (page,) = pages(packed_world)
+    assert page.rows == (tracked.row,)
+
+
 def test_dispatch_rows_are_told_whether_done_or_not(packed_world: World) -> None:
     row = sent("a", tracked=True)
     first = release(row)

@@ -28,7 +28,10 @@ def leap(world: World, instant: datetime) -> None:
     has it yet to have.
     """
     world.clock.set(instant)
-    rows = [*world.store.all_rows(), *world.store.all_dispatches()]
+    rows: list[Occurrence | Dispatch] = [
+        *world.store.all_rows(),
+        *world.store.all_dispatches(),
+    ]
     mark = floor_minute(instant) - 3 * MINUTE
     for group, record in world.store.groups.items():
         marks = {

@@ -95,17 +95,22 @@ class DynamoTimeline:
 
         What is over is left out by the service, which reads it all the same: 1 MB.
         """
+        end = OccurrenceItem.expires_at
         arguments: dict[str, Any] = {
             "TableName": self._table,
             "KeyConditionExpression": "#partition = :partition",
-            "FilterExpression": "attribute_not_exists(#end) OR attribute_exists(#kind)",
+            # A packed write stores NULL where there is no expiry.
+            "FilterExpression": (
+                "NOT attribute_type(#end, :end) OR attribute_exists(#kind)"
+            ),
             "ExpressionAttributeNames": {
                 "#partition": TIMELINE.partition,
-                "#end": OccurrenceItem.expires_at.attr_name,
+                "#end": end.attr_name,
                 "#kind": DispatchItem.kind.attr_name,
             },
             "ExpressionAttributeValues": {
-                ":partition": {"S": partition_of(bucket, shard)}
+                ":partition": {"S": partition_of(bucket, shard)},
+                ":end": {"S": end.attr_type},
             },
         }
         return self._query(arguments, after)
