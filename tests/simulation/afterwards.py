@@ -5,6 +5,7 @@ groups' records are what passes of those minutes would have made of them.
 """
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from tests.simulation.log import Call
-from tests.simulation.verdicts import floor
+from tests.simulation.verdicts import UNCLAIMED, floor
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -43,6 +44,7 @@ class Afterwards:
         """Let it all come, and judge it."""
         world = self.world
         world.note("what follows are weeks in which nobody wants anything")
+        steps, counts = world.steps, Counter(world.counts)
         self._cancel_all()
         for ends in ENDS:
             self._pass_over(self._end + ends)
@@ -51,6 +53,9 @@ class Afterwards:
             world.rates = {}
             self._work(self._is_done, LONGEST)
         self._judge()
+        # How often faults strike is told of the time in which all the others do.
+        counts[UNCLAIMED] = world.counts[UNCLAIMED]
+        world.steps, world.counts = steps, counts
 
     def _cancel_all(self) -> None:
         """Cancel what schedules there are, so that no time is due any more."""

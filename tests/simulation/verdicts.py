@@ -36,6 +36,8 @@ def floor(instant: datetime) -> datetime:
 
 
 BUDGET = "no more retries in a minute than the quota lets"
+# What is counted of occurrences whose queue has let go of their message.
+UNCLAIMED = "ended unclaimed"
 
 
 class Verdicts:
@@ -94,7 +96,7 @@ class Verdicts:
         messages = self._world.consumers.messages
         until = messages.kept_until.get((name, send))
         is_gone = until is not None and until <= self._world.now
-        self._world.counts["ended unclaimed"] += is_gone
+        self._world.counts[UNCLAIMED] += is_gone
         return is_gone or (name, send) in messages.redriven
 
     def _budget(self, row: Any) -> int | None:

@@ -9,26 +9,32 @@ import pytest
 from hourbell.domain.definition import Tracking, VersionRef
 from hourbell.domain.dispatch import Dispatch
 from hourbell.domain.errors import Transient
+from hourbell.domain.instants import ceil_second
 from hourbell.domain.occurrence import Occurrence, RowKey, State
 from hourbell.domain.overlap import Overlap
 from hourbell.domain.schedule import Timing
 from hourbell.domain.shards import NEVER, Epoch, Phase, ShardMap
 from hourbell.usecases import last_look
+from hourbell.usecases.change_schedule import cancel
 from hourbell.usecases.last_look import LastLooks, look_last
 from hourbell.usecases.ports import Lease, Page, Write
 
 from tests.unit.usecases.leaping import (
     DAY,
     HOUR,
+    KEPT,
     LOOKED,
     ONCE,
     checks,
     leap,
     one_time,
     passes,
+    sent_at,
     unclaimed,
 )
 from tests.unit.usecases.poison import PoisonedWorld
+from tests.unit.usecases.test_backfill import fill
+from tests.unit.usecases.test_change_schedule import caller
 from tests.unit.usecases.working import Shop
 from tests.unit.usecases.world import MINUTE, SECOND, START, World
 
@@ -317,3 +323,36 @@ def test_many_rows_of_a_bucket_are_read_page_by_page() -> None:
     shop.due()
     leap(shop.world, DUE + LOOKED)
     assert unclaimed(passes(shop)) == 451
+
+
+def test_what_is_days_overdue_has_its_days_from_its_send_on() -> None:
+    shop = one_time(world=World(shard_map=ShardMap.constant(1, 1)))
+    name = shop.first.occurrence_id
+    shop.world.clock.set(DUE + LOOKED + HOUR)
+
+    passes(shop, 6)
+
+    row = shop.row(name)
+    assert (row.state, row.misfire) == (State.ENQUEUED, True)
+    visible = sent_at(row)
+    assert visible >= DUE + LOOKED + HOUR
+    assert checks(shop) == [ceil_second(visible + KEPT)]
+    leap(shop.world, checks(shop)[0])
+    assert unclaimed(passes(shop)) == 1
+
+
+def test_a_backfill_of_times_before_the_group_began_is_found_by_its_release() -> None:
+    shop = Shop("0 * * * *", world=World(shard_map=ShardMap.constant(1, 1)))
+    made = fill(shop.world, shop.first, START - 3 * HOUR, START - 2 * HOUR)
+    (name,) = [item.occurrence_id for item in made.items]
+    assert name is not None
+    passes(shop, 2)
+    place, row = shop.world.workplace, shop.row(name)
+    assert (row.state, row.scheduled_for < FLOOR) == (State.ENQUEUED, True)
+    cancel(shop.world.changes, caller(shop.world), row.schedule_id, shop.now)
+    passes(shop, 5)
+
+    leap(shop.world, sent_at(row) + LOOKED)
+
+    assert unclaimed(passes(shop, 3)) == 1
+    assert place.find("acme", [name])[name].state is State.DEAD
