@@ -11,7 +11,6 @@ from tests.simulation.faults import CALENDAR
 from tests.simulation.rules import DAY, LORD_HOWE, MINUTE, NEW_YORK
 
 SECOND = timedelta(seconds=1)
-SUSPENDED = CALENDAR[2]
 # When worlds begin, the zone whose clocks change soon, and when; the last two are an
 # hour before midnight, and an ordinary noon.
 STARTS: tuple[tuple[datetime, str, datetime | None], ...] = (

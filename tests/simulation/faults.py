@@ -50,7 +50,8 @@ CHANCES = {
     "tick doubled": 0.25,
 }
 # What strikes by its own calendar.
-CALENDAR = ("outage of minutes", "outage of a day", "tenant suspended")
+SUSPENDED = "tenant suspended"
+CALENDAR = ("outage of minutes", "outage of a day", SUSPENDED)
 PACKED = {"plan", "move", "post", "settle"}
 # Transactions that answer as packed writes do.
 APART = {"plan_apart", "relocate"}

@@ -81,7 +81,7 @@ def test_a_long_run_without_one_class_of_fault_fails(
 
 def whole(seed: int) -> Result:
     """Return a seed that met everything often enough."""
-    names = (*FAULTS, *WORK, *report.CALLS, *report.MOVES)
+    names = (*FAULTS, *WORK, *report.MET, *report.MOVES)
     counts = Counter(dict.fromkeys(names, 4))
     return Result(seed, 400, counts, [], set(POLICY_VALUES))
 
@@ -101,6 +101,7 @@ def test_what_was_met_often_enough_is_no_finding() -> None:
         ({"values": set(POLICY_VALUES) - {"misfire SKIP"}}, "misfire SKIP: in 0"),
         ({"counts": Counter(dict.fromkeys(FAULTS, 3))}, "tick missed: 90, needs 120"),
         ({"counts": Counter()}, "move order lost: 0, needs 12"),
+        ({"counts": Counter()}, "ended unclaimed: never"),
         ({"counts": Counter({"task: api": 100})}, "worker dies: 0, needs 30"),
     ],
 )

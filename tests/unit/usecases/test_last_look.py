@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,7 +13,6 @@ from hourbell.domain.errors import Transient
 from hourbell.domain.instants import ceil_second
 from hourbell.domain.occurrence import Occurrence, RowKey, State
 from hourbell.domain.overlap import Overlap
-from hourbell.domain.schedule import Timing
 from hourbell.domain.shards import NEVER, Epoch, Phase, ShardMap
 from hourbell.usecases import last_look
 from hourbell.usecases.change_schedule import cancel
@@ -316,13 +316,17 @@ def test_a_check_without_a_clear_answer_is_put_again() -> None:
     assert checks(shop) == [DUE + 6 * DAY + HOUR]
 
 
-def test_many_rows_of_a_bucket_are_read_page_by_page() -> None:
-    shop = one_time()
-    for _ in range(450):
-        shop.world.add(Timing("at(2026-03-09T12:02:00)"), tracking=Tracking.TRACKED)
+def test_many_rows_of_a_bucket_are_read_page_by_page(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shop = one_time(world=World(shard_map=ShardMap.constant(1, 1)))
+    for _ in range(250):
+        shop.world.add(ONCE, tracking=Tracking.TRACKED)
     shop.due()
     leap(shop.world, DUE + LOOKED)
-    assert unclaimed(passes(shop)) == 451
+    timeline = shop.world.timeline
+    monkeypatch.setattr(timeline, "page", partial(timeline.page, limit=120))
+    assert unclaimed(passes(shop)) == 251
 
 
 def test_what_is_days_overdue_has_its_days_from_its_send_on() -> None:
