@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
 import pytest
 from hourbell.domain.definition import Tracking, VersionRef
-from hourbell.domain.dispatch import Dispatch
+from hourbell.domain.dispatch import Dispatch, DispatchKind
 from hourbell.domain.errors import Transient
 from hourbell.domain.instants import ceil_second
 from hourbell.domain.occurrence import Occurrence, RowKey, State
@@ -360,3 +360,29 @@ def test_a_backfill_of_times_before_the_group_began_is_found_by_its_release() ->
 
     assert unclaimed(passes(shop, 3)) == 1
     assert place.find("acme", [name])[name].state is State.DEAD
+
+
+@pytest.mark.parametrize(
+    ("kind", "late", "found"),
+    [
+        (DispatchKind.RELEASE, 5 * DAY, 1),
+        (DispatchKind.FOLLOW, 5 * DAY, 1),
+        (DispatchKind.WATCH, 5 * DAY, 0),
+        # Its own bucket was looked at after that, and it was not over.
+        (DispatchKind.RELEASE, 3 * DAY, 0),
+    ],
+)
+def test_what_was_let_go_behind_the_scan_is_found_by_what_let_it_go(
+    kind: DispatchKind, late: timedelta, found: int
+) -> None:
+    shop = one_time(world=World(shard_map=ShardMap.constant(1, 1)))
+    row = shop.row(shop.due())
+    passes(shop, 5)
+    due = DUE + late
+    check = Dispatch(kind, row.schedule_id, 1, "acme", due, 0, due, number=1)
+    check = replace(check, scheduled_for=DUE, written_at=due).done(due)
+    shop.world.store.put_dispatch(check)
+    record = replace(lease(shop.world), looked_until=DUE + MINUTE)
+    shop.world.store.groups[0] = record
+    leap(shop.world, due + LOOKED)
+    assert unclaimed(passes(shop)) == found

@@ -34,6 +34,10 @@ MAX_READ: Final = 100
 _SURELY_SEEN: Final = LAST_LOOK - UNCLAIMED_GRACE
 
 
+# By these what lies behind the scan is sent all the same.
+_LETTING_GO: Final = frozenset({DispatchKind.RELEASE, DispatchKind.FOLLOW})
+
+
 @dataclass(frozen=True, slots=True)
 class LastLooks:
     """What came of the last looks of a pass.
@@ -164,13 +168,13 @@ class _Looks:
 
 
 def _is_late(dispatch: Dispatch) -> bool:
-    """Whether it released what is not surely seen in its own bucket.
+    """Whether it let go what is not surely seen in its own bucket.
 
     That had its last look before, or none at all: what a backfill makes may lie before
     the beginning of its group. What is released anew after that is seen by then.
     """
     time = dispatch.scheduled_for
-    if dispatch.kind is not DispatchKind.RELEASE or time is None:
+    if dispatch.kind not in _LETTING_GO or time is None:
         return False
     is_first = dispatch.number is None
     return (is_first and dispatch.written_at > time) or (
