@@ -14,6 +14,7 @@ from hourbell.domain.overlap import Overlap
 from hourbell.domain.retry import ErrorClass, Failure, Retry
 from hourbell.domain.routing import is_kept_by_owner
 from hourbell.usecases.occurrences import replay_occurrence
+from hourbell.usecases.unclaimed import Seen, Versions, see_to
 from hourbell.usecases.work_values import Answer, SkipReason
 
 from tests.unit.usecases.hooks import Moment
@@ -174,11 +175,8 @@ def test_a_retry_that_is_lost_frees_the_lane_for_the_one_that_waits() -> None:
     assert shop.world.ledger.lane(row.schedule_id).holder == second
 
 
-def see(shop: Shop, name: str) -> Any:
+def see(shop: Shop, name: str) -> Seen:
     """Look at an occurrence as the last look does."""
-    # What is tried here is its decision alone.
-    from hourbell.usecases.unclaimed import Versions, see_to  # noqa: PLC0415
-
     place, row = shop.world.workplace, shop.row(name)
     return see_to(place, row, Versions.of(place, [row]), shop.now)
 
