@@ -22,6 +22,7 @@ REDRIVE_TIMEOUT = Duration.seconds(30)
 VISIBILITY_PER_TIMEOUT = 6
 MEBIBYTE = 1_048_576
 MAXIMUM_RETENTION = Duration.days(14)
+# QUEUE_RETENTION of the core: what nobody claimed ends when it has passed.
 DELIVERY_RETENTION = Duration.days(4)
 
 

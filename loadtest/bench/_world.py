@@ -43,7 +43,7 @@ from hourbell.domain.definition import Handler, Tenant, Tier, Tracking
 from hourbell.domain.instants import floor_minute
 from hourbell.domain.occurrence import Lane, Occurrence, State
 from hourbell.domain.overlap import Overlap
-from hourbell.domain.policies import WATERMARK_LAG
+from hourbell.domain.policies import LAST_LOOK, WATERMARK_LAG
 from hourbell.domain.schedule import Timing
 from hourbell.domain.shards import ShardMap
 from hourbell.usecases.claim import claim
@@ -202,9 +202,19 @@ class World:
         return replace(request, tracking=Tracking.TRACKED, overlap=self._overlap)
 
     def begin(self) -> None:
-        """Have every group scanned from now on, though nothing was ever created."""
+        """Have every group scanned from now on, though nothing was ever created.
+
+        As if passes had done so for days: each minute has its last looks, too.
+        """
+        now = self._clock.now()
+        mark = floor_minute(now) - WATERMARK_LAG
         for group in range(self._shard_map.groups):
-            self._groups.ensure(group, floor_minute(self._clock.now()) - WATERMARK_LAG)
+            self._groups.ensure(group, mark - 2 * LAST_LOOK)
+            lease = self._groups.acquire(group, "bench", now=now, duration=MINUTE)
+            if lease is None:
+                raise RuntimeError(f"group {group} is scanned already")
+            marks = dict.fromkeys(self._shard_map.all_shards_of(group), mark)
+            self._groups.release(lease, marks, now, now, mark - LAST_LOOK)
 
     def run(self, minutes: int) -> Minutes:
         """Go on by some minutes; return what was done and what it cost."""

@@ -159,3 +159,19 @@ def test_the_pass_that_was_through_with_its_second_looks_is_remembered(
     world.groups.release(second, {}, NOW + MINUTE, None)
     third = held(world, "c")
     assert (third.passed_at, third.looked_at) == (NOW + MINUTE, NOW)
+
+
+def test_up_to_where_last_looks_got_is_remembered_and_may_go_back(
+    world: World,
+) -> None:
+    world.groups.ensure(GROUP, FLOOR)
+    lease = held(world, "a")
+    assert lease.looked_until is None
+    world.groups.release(lease, {}, None, None, NOW)
+    second = held(world, "b")
+    assert (second.looked_at, second.looked_until) == (None, NOW)
+    world.groups.release(second, {}, NOW, NOW)
+    third = held(world, "c")
+    assert third.looked_until == NOW
+    world.groups.release(third, {}, looked_until=FLOOR)
+    assert held(world, "d").looked_until == FLOOR

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from hourbell.adapters.messages import encode_work
+from hourbell.domain.definition import Tracking
 from hourbell.domain.errors import Transient
 from hourbell.domain.occurrence import State
 from hourbell.domain.schedule import Timing
@@ -21,6 +22,7 @@ from tests.unit.usecases.deferring import (
     releases,
     stored,
 )
+from tests.unit.usecases.leaping import LOOKED, ONCE, leap
 from tests.unit.usecases.limiting import limit, once
 from tests.unit.usecases.world import SECOND, START, World
 
@@ -205,3 +207,21 @@ def test_how_far_a_group_is_behind_is_measured(
     assert metrics["PassesContinued"] == [0.0]
     handler(order(1 - group), Context())
     assert measured(capsys.readouterr().out)[()]["OldestPendingAge"] == [0.0]
+
+
+def test_what_nobody_claimed_is_counted(
+    world: World, log: Log, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = world.add(ONCE, tracking=Tracking.TRACKED)
+    world.clock.set(row.scheduled_for)
+    for _ in range(5):
+        world.scan()
+        world.relay_stream()
+        world.clock.advance(60 * SECOND)
+    leap(world, row.scheduled_for + LOOKED)
+    group = world.shard_map.group_of(row.shard)
+
+    handler(order(group), Context())
+
+    assert measured(capsys.readouterr().out)[()]["RowsUnclaimed"] == [1.0]
+    assert log.lines[0]["unclaimed"] == 1

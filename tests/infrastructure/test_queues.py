@@ -5,6 +5,7 @@ from itertools import product
 import pytest
 from hourbell.domain.definition import Tier
 from hourbell.domain.occurrence import Lane
+from hourbell.domain.retention import QUEUE_RETENTION
 
 from tests.infrastructure.templates import Assembly, Resource, statements_of
 
@@ -53,6 +54,7 @@ def test_an_hour_without_consumers_redrives_nothing(
     tries = queue["RedrivePolicy"]["maxReceiveCount"] * queue["VisibilityTimeout"]
     assert tries >= HOUR_SECONDS
     assert queue["MessageRetentionPeriod"] == 4 * DAY_SECONDS
+    assert queue["MessageRetentionPeriod"] == QUEUE_RETENTION.total_seconds()
     assert queue["MaximumMessageSize"] == 1_048_576
 
 

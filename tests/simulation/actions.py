@@ -15,7 +15,7 @@ from hourbell.usecases.identify import Caller, identify
 from hourbell.usecases.run_now import run_now
 
 from tests.simulation.backfills import Backfills
-from tests.simulation.faults import CALENDAR
+from tests.simulation.faults import SUSPENDED
 from tests.simulation.jobs import JobCalls
 from tests.simulation.log import Call, Send
 from tests.simulation.rules import MINUTE
@@ -86,7 +86,7 @@ class Callers:
             return
         except HourbellError as error:
             call.refused = error.code
-            world.counts[CALENDAR[2]] += isinstance(error, Forbidden)
+            world.counts[SUSPENDED] += isinstance(error, Forbidden)
             call.answered = world.now
             world.note(f"[{attempt}] {call.mark}: refused, {error.code}")
             return

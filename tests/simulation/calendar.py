@@ -6,11 +6,11 @@ from typing import Any
 from hourbell.domain.definition import TenantState
 from hourbell.usecases.tenants import Registrar, TenantChange, change_tenant
 
+from tests.simulation.afterwards import skip_last_looks
 from tests.simulation.faults import CALENDAR
 from tests.simulation.rules import DAY, LORD_HOWE, MINUTE, NEW_YORK
 
 SECOND = timedelta(seconds=1)
-SUSPENDED = CALENDAR[2]
 # When worlds begin, the zone whose clocks change soon, and when; the last two are an
 # hour before midnight, and an ordinary noon.
 STARTS: tuple[tuple[datetime, str, datetime | None], ...] = (
@@ -107,6 +107,7 @@ class Calendar:
             if deleted:
                 self.world.counts["expired rows"] += deleted
                 self.world.note(f"{deleted} rows expire")
+            skip_last_looks(self.world)
 
     def suspend(self, _: Any) -> None:
         """Suspend a tenant for some minutes."""

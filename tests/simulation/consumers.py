@@ -21,6 +21,7 @@ from hourbell.usecases.occurrences import cancel_occurrence, replay_occurrence
 from hourbell.usecases.redrive import GivenUp, redrive
 from hourbell.usecases.work_values import ClaimOrder, Failed, Held
 
+from tests.simulation.faults import SUSPENDED
 from tests.simulation.messages import Message, Messages
 
 SECOND = timedelta(seconds=1)
@@ -123,6 +124,7 @@ class Consumers:
             refused = True
         except (Transient, Forbidden) as error:
             world.note(f"{label}: no answer, {error}")
+            world.counts[SUSPENDED] += isinstance(error, Forbidden)
         except HourbellError as error:
             world.log.violate("no error of its own", world.steps, f"{label}: {error!r}")
         if answers and world.strikes("lost acknowledgement"):

@@ -30,7 +30,7 @@ CALLS = {
     *("ensure", "acquire", "release", "park", "unpark", "parked"),
     *("reserve", "add", "advance", "put", "named_handlers", "tenants"),
     *("store", "rows_from", "relocate", "plan_apart"),
-    *("do", "lane", "slots"),
+    *("do", "lane", "slots", "unfinished"),
 }
 NOT_MADE = {"SCHEDULED -> DEAD"}
 WANTED_MOVES = {f"{a} -> {b}" for a, ends in MOVES.items() for b in ends} - NOT_MADE

@@ -9,6 +9,7 @@ from hourbell.domain.definition import Tenant
 from hourbell.domain.errors import HourbellError
 from hourbell.usecases.backfill_values import BackfillRequest
 
+from tests.simulation.afterwards import Afterwards
 from tests.simulation.consumers import Scripted
 from tests.simulation.faults import Crash
 from tests.simulation.lives import BEGIN, MINUTE, SECOND, TENANT, Act, Life
@@ -66,7 +67,9 @@ class CrashWorld(World):
     patience = 0 * SECOND
 
     def _make_consumers(self) -> Scripted:
-        return Scripted(self, self.life.work, self.life.others)
+        found = Scripted(self, self.life.work, self.life.others)
+        found.messages.lost_from = self.life.lost_from
+        return found
 
     def _limited(self, tenant: Tenant) -> Tenant:
         quotas = replace(tenant.quotas, running=self.life.running)
@@ -85,7 +88,7 @@ class CrashWorld(World):
         Raises:
             Crash: it is.
         """
-        if self.life.counts and name in PASSED_OVER:
+        if self.life.passes_are_many and name in PASSED_OVER:
             return
         if not after:
             self.made += 1
@@ -111,6 +114,8 @@ class CrashWorld(World):
         self.now = end
         self.callers.jobs.settle()
         Model(self).judge()
+        if self.life.lost_from is not None:
+            Afterwards(self).live()
 
     def _handlers(self) -> dict[str, Any]:
         return super()._handlers() | {

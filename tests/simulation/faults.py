@@ -51,7 +51,8 @@ CHANCES = {
     "tick doubled": 0.25,
 }
 # What strikes by its own calendar.
-CALENDAR = ("outage of minutes", "outage of a day", "tenant suspended")
+SUSPENDED = "tenant suspended"
+CALENDAR = ("outage of minutes", "outage of a day", SUSPENDED)
 PACKED = {"plan", "move", "post", "settle"}
 # Transactions that answer as packed writes do.
 APART = {"plan_apart", "relocate"}
@@ -152,6 +153,8 @@ def _read(
     if world.strikes("no answer to a read"):
         raise Transient(f"{name}: no answer")
     answer = method(*args, **kwargs)
+    if name == "unfinished":
+        return _stale_page(world, answer, {})
     if kwargs.get("consistent", True):
         return answer
     if name == "versions":

@@ -55,8 +55,9 @@ class Life:
             long, die, die long, never; no consumers without it.
         others: likewise, of all occurrences but the first; None for no difference.
         running: how many may run at the same time.
-        counts: shards and groups at first, and those that the act `shards` announces;
-            a process is not stopped then at what every pass calls.
+        counts: shards and groups at first, and those that the act `shards` announces.
+        lost_from: from which send on the messages of an occurrence are lost for good;
+            then weeks follow, after which its queue has let go of them.
     """
 
     name: str
@@ -70,6 +71,12 @@ class Life:
     work: tuple[str, ...] = ()
     others: tuple[str, ...] | None = None
     running: int | None = None
+    lost_from: int | None = None
+
+    @property
+    def passes_are_many(self) -> bool:
+        """Whether a process is not stopped at what every pass calls."""
+        return self.counts is not None or self.lost_from is not None
 
     @property
     def is_calm(self) -> bool:
@@ -91,6 +98,7 @@ def every_life() -> Iterator[Life]:
     yield from (_run(), _backfill(), _job("pause"), _job("create"), _parked())
     yield _unsent()
     yield from worked_lives()
+    yield from unclaimed_lives()
     for counts in (((1, 1), (4, 2)), ((4, 1), (1, 1))):
         yield from _resharded(counts)
 
@@ -341,3 +349,28 @@ def worked_lives() -> Iterator[Life]:
         others=("permanent",),
         running=1,
     )
+
+
+def unclaimed_lives() -> Iterator[Life]:
+    """Yield lives of TRACKED occurrences whose messages nobody receives any more.
+
+    The retry of the second one has its schedule's lane; what is external
+    has to be looked at again, since its queue may keep it for longer.
+    """
+    tries = Tries(most=3, base=5, cap=5, deadline=900)
+    once = Rule("once", once=(NOON + 2 * MINUTE).replace(tzinfo=None))
+    spec = Spec(once, 1, tracked=True, tries=tries)
+    retried = replace(spec, overlap="SKIP_IF_RUNNING")
+    for name, each, lost_from in (
+        ("lost", spec, 1),
+        ("retry lost", retried, 2),
+        ("lost outside", replace(spec, handler="far"), 1),
+    ):
+        create = Act(SECOND, "create", each)
+        yield Life(
+            f"TRACKED, {name}",
+            (create,),
+            12 * MINUTE,
+            work=("fail",),
+            lost_from=lost_from,
+        )

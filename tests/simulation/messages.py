@@ -13,6 +13,8 @@ RECEIVES = 4
 # How long a received one cannot be seen, in seconds.
 VISIBILITY = (20, 45, 90)
 BATCH = 10
+# How long queues of our own keep a message, and an external one.
+KEPT, KEPT_OUTSIDE = timedelta(days=4), timedelta(days=14)
 
 
 @dataclass(eq=False)
@@ -21,6 +23,7 @@ class Message:
 
     Attributes:
         number: which send of the occurrence it is.
+        kept_until: when its queue lets go of it.
         is_poison: whoever receives it dies before it claims anything.
     """
 
@@ -29,6 +32,7 @@ class Message:
     queue: str
     number: int
     visible_at: datetime
+    kept_until: datetime
     is_poison: bool = False
     receives: int = 0
     is_gone: bool = False
@@ -38,8 +42,11 @@ class Messages:
     """All messages of TRACKED occurrences that are in queues.
 
     Attributes:
-        lost: (occurrence_id, send) of those that are lost for good.
+        lost: (occurrence_id, send) of those that are lost for good, or were kept for
+            as long as their queue keeps them.
+        kept_until: likewise, of all, when the last one is kept no more.
         never_claimed: whether no message is ever claimed.
+        lost_from: from which send on messages are lost; None for none.
         redriven: likewise, of those that were received too often.
     """
 
@@ -52,15 +59,20 @@ class Messages:
         self.world = world
         self._receive, self._redrive = receive, redrive
         self.never_claimed = False
+        self.lost_from: int | None = None
+        self.kept_until: dict[tuple[str, int], datetime] = {}
         self.queued: dict[tuple[str, str], list[Message]] = {}
         self.lost: set[tuple[str, int]] = set()
         self.redriven: set[tuple[str, int]] = set()
 
     def on_send(self, send: Send) -> None:
         """Take in what a relay sent, once or twice."""
-        world = self.world
-        if world.strikes("message lost for good"):
-            self.lost.add((send.occurrence_id, send.number))
+        world, place = self.world, (send.occurrence_id, send.number)
+        kept = KEPT_OUTSIDE if send.queue.endswith(":external") else KEPT
+        kept_until = self.kept_until[place] = send.visible_at + kept
+        is_lost = self.lost_from is not None and send.number >= self.lost_from
+        if is_lost or world.strikes("message lost for good"):
+            self.lost.add(place)
             return
         for _ in range(2 if world.strikes("message duplicated") else 1):
             visible_at = send.visible_at
@@ -73,6 +85,7 @@ class Messages:
                 send.queue,
                 send.number,
                 visible_at,
+                kept_until,
                 is_poison,
             )
             self.queued.setdefault((message.tenant, message.queue), []).append(message)
@@ -99,6 +112,10 @@ class Messages:
         world = self.world
         if message.is_gone:
             return
+        if message.kept_until <= world.now:
+            self._drop(message)
+            self.lost.add((message.occurrence_id, message.number))
+            return
         if message.visible_at > world.now:
             self._await(message)
             return
@@ -110,7 +127,7 @@ class Messages:
         others = [
             each
             for each in self.queued[message.tenant, message.queue]
-            if each is not message and each.visible_at <= world.now
+            if each is not message and each.visible_at <= world.now < each.kept_until
         ]
         most = world.rng.choice((1, 3, BATCH))
         batch = [message, *world.rng.sample(others, min(most - 1, len(others)))]

@@ -5,10 +5,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tests.simulation.actions import KINDS
-from tests.simulation.faults import CALENDAR, CHANCES
+from tests.simulation.faults import CALENDAR, CHANCES, SUSPENDED
 from tests.simulation.log import Violation
 from tests.simulation.shards import ANNOUNCED, ORDER_CHANCES, is_resharded
 from tests.simulation.specs import POLICY_VALUES
+from tests.simulation.verdicts import UNCLAIMED
 
 # From so many seeds on the floors hold; fewer prove nothing about how often.
 MANY_SEEDS = 30
@@ -31,6 +32,8 @@ MOVES = (*ORDER_CHANCES, ANNOUNCED)
 CALLS = tuple(
     f"call: {kind}" for kind in (*dict.fromkeys(KINDS), "replay", "cancel occurrence")
 )
+# What must have come about at all.
+MET = (*CALLS, UNCLAIMED)
 
 
 @dataclass
@@ -92,7 +95,13 @@ class Report:
             return []
         theirs = self.counts[CONSUMERS]
         found = []
-        for names, steps in ((FAULTS, self.steps - theirs), (WORK, theirs)):
+        # Whoever calls for a suspended tenant is refused: callers, and workers.
+        only = tuple(name for name in FAULTS if name != SUSPENDED)
+        for names, steps in (
+            (only, self.steps - theirs),
+            (WORK, theirs),
+            ((SUSPENDED,), self.steps),
+        ):
             least = steps * LEAST_FAULTS
             found += [
                 f"{name}: {self.counts[name]}, needs {least:.0f}"
@@ -110,7 +119,7 @@ class Report:
             for name in POLICY_VALUES
             if self.values[name] < least
         ]
-        found += [f"{name}: never" for name in CALLS if not self.counts[name]]
+        found += [f"{name}: never" for name in MET if not self.counts[name]]
         found += [
             f"{name}: {self.counts[name]}, needs {self.resharded}"
             for name in MOVES

@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 
+from tests.simulation.afterwards import Afterwards
 from tests.simulation.coverage import covered
 from tests.simulation.hashes import hash_alike
 from tests.simulation.model import Model
@@ -35,6 +36,7 @@ def simulate(seed: int, steps: int = STEPS) -> Result:
         model = Model(world)
         model.judge()
         values = covered(world, model.histories)
+        Afterwards(world, world.faults).live()
     except Exception as error:  # noqa: BLE001 - a bug of either side is a finding
         told = "".join(traceback.format_exception(error)[-4:])
         world.log.violate("no error of its own", world.steps, told)

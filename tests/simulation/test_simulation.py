@@ -81,7 +81,7 @@ def test_a_long_run_without_one_class_of_fault_fails(
 
 def whole(seed: int) -> Result:
     """Return a seed that met everything often enough."""
-    names = (*FAULTS, *WORK, *report.CALLS, *report.MOVES, *report.JOBS)
+    names = (*FAULTS, *WORK, *report.MET, *report.MOVES, *report.JOBS)
     counts = Counter(dict.fromkeys(names, 4))
     return Result(seed, 400, counts, [], set(POLICY_VALUES))
 
@@ -102,6 +102,7 @@ def test_what_was_met_often_enough_is_no_finding() -> None:
         ({"counts": Counter(dict.fromkeys(FAULTS, 3))}, "tick missed: 90, needs 120"),
         ({"counts": Counter()}, "move order lost: 0, needs 12"),
         ({"counts": Counter()}, "job message lost: 0, needs 3"),
+        ({"counts": Counter()}, "ended unclaimed: never"),
         ({"counts": Counter({"task: api": 100})}, "worker dies: 0, needs 30"),
     ],
 )

@@ -36,6 +36,8 @@ def floor(instant: datetime) -> datetime:
 
 
 BUDGET = "no more retries in a minute than the quota lets"
+# What is counted of occurrences whose queue has let go of their message.
+UNCLAIMED = "ended unclaimed"
 
 
 class Verdicts:
@@ -85,9 +87,17 @@ class Verdicts:
             self._judge_deadline(new, 0 * SECOND)
         elif new.reason != "NEVER_CLAIMED":
             self._violate("a death has its reason", f"{name} {old.state} {new.reason}")
-        elif (name, old.sends) not in self._world.consumers.messages.redriven:
-            text = f"{name}: send {old.sends} was not received too often"
+        elif not self._is_given_up(name, old.sends):
+            text = f"{name}: send {old.sends} was not received too often, and is kept"
             self._violate("no healthy wait ends DEAD", text)
+
+    def _is_given_up(self, name: str, send: int) -> bool:
+        """Whether a queue gave a message up, or let go of it."""
+        messages = self._world.consumers.messages
+        until = messages.kept_until.get((name, send))
+        is_gone = until is not None and until <= self._world.now
+        self._world.counts[UNCLAIMED] += is_gone
+        return is_gone or (name, send) in messages.redriven
 
     def _budget(self, row: Any) -> int | None:
         quotas = self._world.tenants[row.tenant_id].quotas

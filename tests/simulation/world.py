@@ -105,6 +105,7 @@ class World:
         self.steps = self.depth = 0
         self.rates: dict[str, float] = self._draw_rates()
         self.log.calm = not self.rates
+        self.faults: dict[str, float] = {}
         self.sharding = self._shard()
         self.released: set[Any] = set()
         self.items = Items(self)
@@ -195,6 +196,8 @@ class World:
 
     def strikes(self, name: str) -> bool:
         """Whether a fault of this class happens here."""
+        if not self.rates:
+            return False
         chance = self.rates.get(name, 0.0)
         if self.now < self.rough_until:
             chance *= ROUGH
@@ -228,7 +231,7 @@ class World:
         end = self.now + WORKDAY
         while self._heap[0][0] <= end:
             self._next()
-        self.rates = {}
+        self.rates, self.faults = {}, self.rates
         self.calendar.end_outage(None)
         self.note("from here on all is quiet")
         self.consumers.settle_down()

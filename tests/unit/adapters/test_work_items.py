@@ -183,6 +183,7 @@ NUMBERED = [
     replace(WATCH, run=RUN),
     replace(WATCH, number=0),
     replace(WATCH, kind=DispatchKind.LETTER, number=12),
+    replace(WATCH, kind=DispatchKind.UNCLAIMED, number=3),
     replace(WATCH, kind=DispatchKind.RELEASE, run=RUN, number=1),
     replace(WATCH, kind=DispatchKind.RELEASE, number=None),
 ]

@@ -31,6 +31,8 @@ class DispatchKind(StrEnum):
     WATCH = "watch"
     # See that the dead letter of an occurrence is sent.
     LETTER = "letter"
+    # See that an occurrence ends whose message nobody can receive any more.
+    UNCLAIMED = "unclaimed"
     # Nothing follows of a version: if it is still in force, its schedule is over.
     COMPLETE = "complete"
 
@@ -53,7 +55,8 @@ class Dispatch:
         scheduled_for: of a row that points at an occurrence, the occurrence's time.
         run: of such a row, what tells a manual run from others.
         number: of a release after a claim, which wait it ends; of a watch, the
-            attempt; of a letter, the waits that there were. None for a first release.
+            attempt; of a letter, the waits that there were; of one that looks after
+            what is unclaimed, the sends. None for a first release.
     """
 
     kind: DispatchKind

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from hourbell.domain.occurrence import Occurrence, State
-from hourbell.domain.retention import RETENTION
+from hourbell.domain.retention import QUEUE_RETENTION, RETENTION
 
 # A due time reached later than this after its scheduled_for is a misfire.
 MISFIRE_THRESHOLD = timedelta(seconds=60)
@@ -34,6 +34,15 @@ OVERLAP_CHECK = timedelta(minutes=15)
 # How old a bucket is when it is looked at once more: what a paused process or a wrong
 # clock wrote behind the watermark is found then.
 SECOND_LOOK = timedelta(minutes=20)
+
+# How long after its queue has let go of a message nobody has it in hand any more who
+# received it just before.
+UNCLAIMED_GRACE = timedelta(hours=1)
+
+# How old a bucket is when it is looked at for the last time: what our own queues have
+# let go of is found then. What was in time may have been sent with a delay.
+LAST_LOOK = QUEUE_RETENTION + 2 * UNCLAIMED_GRACE
+
 # How many rows of a tenant, times its weight, a pass over a shard group takes before it
 # has taken what is due of all other tenants.
 PASS_CAP = 2_000

@@ -12,3 +12,9 @@ REMEMBERED: Final = RETENTION - timedelta(hours=1)
 An occurrence that ends with its send ends up to the horizon before its time, and clocks
 differ; both are far less than the hour.
 """
+
+QUEUE_RETENTION: Final = timedelta(days=4)
+"""How long delivery queues of ours, shared and dedicated, keep a message."""
+
+LONGEST_QUEUE_RETENTION: Final = timedelta(days=14)
+"""How long a queue keeps a message at most: so long an external one may."""

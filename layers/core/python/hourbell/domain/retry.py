@@ -48,7 +48,7 @@ class DeadReason(StrEnum):
     DEADLINE_PASSED = "DEADLINE_PASSED"
     # The tenant's retries are used up for as long as the deadline allows.
     RETRY_BUDGET_USED_UP = "RETRY_BUDGET_USED_UP"
-    # Its message was received too often, and nobody claimed it.
+    # Nobody claimed it: its message was received too often, or is there no more.
     NEVER_CLAIMED = "NEVER_CLAIMED"
 
 

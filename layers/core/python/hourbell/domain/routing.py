@@ -22,6 +22,25 @@ def queue_key(tier: Tier, handler: Handler, lane: Lane) -> str:
     return f"{tier}-{lane}"
 
 
+def is_kept_by_owner(queue: str, lane: Lane | None, handler: Handler | None) -> bool:
+    """Whether a queue is an external one, whose owner says how long it keeps messages.
+
+    Args:
+        queue: the key by which a message was sent.
+        lane: its lane.
+        handler: whose message it is, as it is registered by now; None if it is gone.
+            What was sent before it was given another queue counts as external.
+    """
+    if not queue.startswith("arn:"):
+        return False
+    is_ours = (
+        handler is not None
+        and handler.routing is Routing.DEDICATED
+        and queue == f"{handler.queue_arn}-{lane}"
+    )
+    return not is_ours
+
+
 def dead_letter_key(tier: Tier, handler: Handler) -> str | None:
     """Return the key by which a handler's dead-letter queue is found, if it has one.
 

@@ -195,7 +195,7 @@ TRANSITIONS: dict[Transition, Move] = {
     Transition.STOP: Move(
         frozenset({State.RUNNING}), State.CANCELED, ("failure", *_ENDING)
     ),
-    # Its message was received too often, and nobody claimed it.
+    # Nobody claimed it: its message was received too often, or is there no more.
     Transition.REDRIVE: Move(frozenset({State.ENQUEUED}), State.DEAD, _ENDING),
     # Its dead letter has been sent.
     Transition.TELL: Move(frozenset({State.DEAD}), State.DEAD, ("told_at",)),

@@ -119,7 +119,7 @@ def failing(
 def giving_up(
     place: Workplace,
     row: Occurrence,
-    version: Version,
+    version: Version | None,
     transition: Transition,
     reason: DeadReason,
     now: datetime,
@@ -129,7 +129,7 @@ def giving_up(
     Args:
         place: the ports.
         row: as it was read; it must still be at this attempt and this send.
-        version: its version.
+        version: its version; None when that is gone.
         transition: GIVE_UP or REDRIVE.
         reason: why.
         now: the current instant.
@@ -246,12 +246,13 @@ def _over(
     row: Occurrence,
     after: Occurrence,
     transition: Transition,
-    version: Version,
+    version: Version | None,
     now: datetime,
 ) -> Ended:
     """Return what is written when an occurrence is over."""
     exit_ = Exit()
-    if policy_of(row, version) is not Overlap.ALLOW:
+    # Of what holds no lane none is left.
+    if version is None or policy_of(row, version) is not Overlap.ALLOW:
         exit_ = leave(place, row, now)
     letters: tuple[DeadLetter, ...] = ()
     dispatches = exit_.dispatches

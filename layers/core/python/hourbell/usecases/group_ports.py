@@ -37,11 +37,13 @@ class ShardGroups(Protocol):
         watermarks: Mapping[int, datetime],
         passed_at: datetime | None = None,
         looked_at: datetime | None = None,
+        looked_until: datetime | None = None,
     ) -> Write:
         """Store watermarks and give the lease back, if it is still this lease.
 
         A finished pass stores when it began, and so does a pass that was through with
-        its second looks; with None what is stored stays.
+        its second looks; one that got on with its last looks stores up to where. With
+        None what is stored stays.
 
         Returns:
             APPLIED, or LOST when another holder took over.

@@ -177,6 +177,8 @@ class Lease:
         passed_at: when the last pass that was finished began; None before the first.
         looked_at: when the last pass that was through with its second looks began;
             None before the first.
+        looked_until: the first minute whose buckets have yet to have their last look;
+            None before the first.
     """
 
     group: int
@@ -187,6 +189,7 @@ class Lease:
     watermarks: Mapping[int, datetime]
     passed_at: datetime | None = None
     looked_at: datetime | None = None
+    looked_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

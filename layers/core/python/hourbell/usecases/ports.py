@@ -277,6 +277,15 @@ class Timeline(Protocol):
         """Return rows of one bucket and shard."""
         ...
 
+    def unfinished(
+        self, bucket: str, shard: int, *, after: RowKey | None = None
+    ) -> Page:
+        """Return, of one bucket and shard, what has no expiry, and all dispatch rows.
+
+        By an eventual read; a page may be empty, and not be the last one.
+        """
+        ...
+
     def read(self, keys: Iterable[RowKey]) -> dict[RowKey, Occurrence]:
         """Return those of the occurrences that exist, by consistent reads.
 

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from hourbell.usecases.last_look import LastLooks, look_last
 from hourbell.usecases.loads import count_pass
 from hourbell.usecases.parking import ParkingLot
-from hourbell.usecases.ports import GroupWork, Write
+from hourbell.usecases.ports import GroupWork, Lease, Write
 from hourbell.usecases.scanning import Scan, Scanner
 from hourbell.usecases.tally import NOTHING, Tally
 
@@ -34,7 +35,9 @@ class PassReport:
         handovers: interrupted handovers that were finished.
         completed: completion records that were worked off.
         unreadable: rows that this release cannot read.
-        faulty: dispatch rows that could not be worked off for a lasting reason.
+        unclaimed: occurrences that are DEAD since nobody can receive their message.
+        faulty: dispatch rows that could not be worked off for a lasting reason, and
+            occurrences that may be unclaimed and could not be seen to.
         late: open rows that were found behind a watermark.
         parked: rows that were parked.
         unparked: parked rows that were found done.
@@ -60,6 +63,7 @@ class PassReport:
     vain: int = 0
     handovers: int = 0
     completed: int = 0
+    unclaimed: int = 0
     unreadable: int = 0
     faulty: int = 0
     late: int = 0
@@ -108,13 +112,13 @@ def run_pass(
         lot = ParkingLot(scanner.parking, work.group)
         scan = Scan(scanner, lease, watermarks, lot, deadline)
         finished = scan.run(started)
+        looks = _last_looks(scanner, lease, scan.oldest, deadline, is_time=finished)
     except Exception:
         # Whatever it is, the group must not stay leased to a pass that is over.
         groups.release(lease, watermarks)
         raise
-    kept = groups.release(
-        lease, watermarks, started if finished else None, scan.looked_at
-    )
+    passed_at = started if finished else None
+    kept = groups.release(lease, watermarks, passed_at, scan.looked_at, looks.until)
     continued = False
     if kept is Write.APPLIED:
         lot.forget()
@@ -126,8 +130,31 @@ def run_pass(
     counted = count_pass(scanner.plane.loads, scan.tally.minutes)
     report = _reported(scan, lot, started, clock.now(), finished=finished)
     return replace(
-        report, continued=continued, kept=kept is Write.APPLIED, counted=counted
+        report,
+        unclaimed=report.unclaimed + looks.unclaimed,
+        faulty=report.faulty + looks.faulty,
+        continued=continued,
+        kept=kept is Write.APPLIED,
+        counted=counted,
     )
+
+
+def _last_looks(
+    scanner: Scanner,
+    lease: Lease,
+    oldest: datetime,
+    deadline: datetime | None,
+    *,
+    is_time: bool,
+) -> LastLooks:
+    """Look at what is days old, if all that is due is done in time."""
+
+    def is_over() -> bool:
+        return deadline is not None and scanner.clock.now() >= deadline
+
+    if not is_time:
+        return LastLooks()
+    return look_last(scanner.workplace, lease, oldest, is_over)
 
 
 def _reported(
@@ -143,6 +170,7 @@ def _reported(
         vain=scan.vain,
         handovers=scan.handovers,
         completed=scan.completed,
+        unclaimed=scan.unclaimed,
         unreadable=scan.unreadable,
         faulty=scan.faulty,
         late=scan.late,

@@ -100,6 +100,7 @@ class Scan:
         self.released = 0
         self.vain = 0
         self.expired = 0
+        self.unclaimed = 0
         self.handovers = 0
         self.completed = 0
         self.unreadable = 0
@@ -177,7 +178,7 @@ class Scan:
         return bool(
             self.tally.moved
             or self.released
-            or self.expired
+            or self.expired + self.unclaimed
             or self.handovers
             or self.completed
             or self._lot.parked
@@ -405,6 +406,8 @@ class Scan:
         place, is_over = self._workplace, self._is_over
         report = watch(place, dispatches, now, previous=previous, is_over=is_over)
         self.expired += report.expired
+        self.unclaimed += report.unclaimed
+        self.faulty += report.faulty
         self._hand_over(report.untold)
         return report.troubles
 

@@ -63,6 +63,12 @@ class TwinTimeline:
             bucket, shard, after=after, limit=limit, consistent=consistent
         )
 
+    def unfinished(
+        self, bucket: str, shard: int, *, after: RowKey | None = None
+    ) -> Page:
+        """Return what has no expiry, and all dispatch rows, as they lie."""
+        return self.timeline.unfinished(bucket, shard, after=after)
+
     def read(self, keys: Iterable[RowKey]) -> dict[RowKey, Occurrence]:
         """Return those of the occurrences that exist, by the keys asked for.
 

@@ -1,7 +1,8 @@
 """Look after leases: what a worker had that is not heard of is worked on again.
 
 The dispatch row of a lease is due when it ends. It stays PENDING until its attempt is
-over, whatever became of the worker and of its message.
+over, whatever became of the worker and of its message. Those of dead letters, and of
+what may end unclaimed, are seen to here, too.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,10 +23,13 @@ from hourbell.domain.retry import ErrorClass, Failure
 from hourbell.usecases.attempts import failing, let_go, version_of, watch_of
 from hourbell.usecases.ports import Write
 from hourbell.usecases.release import target_at
+from hourbell.usecases.unclaimed import Seen, Versions, see_to
 from hourbell.usecases.vain import absent_of
 from hourbell.usecases.workplace import Workplace
 
 _DIED = Failure(ErrorClass.LEASE_EXPIRED)
+_UNSEEN = Seen()
+_KINDS = frozenset({DispatchKind.WATCH, DispatchKind.LETTER, DispatchKind.UNCLAIMED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,8 @@ class WatchReport:
     Attributes:
         expired: attempts that were ended since their lease had run out.
         dead: of these, the occurrences that are DEAD.
+        unclaimed: occurrences that are DEAD since nobody can receive their message.
+        faulty: what may be unclaimed, and could not be seen to for a lasting reason.
         settled: dispatch rows that are done.
         untold: DEAD rows whose dead letters the relay is to send.
         troubles: of the dispatch rows that stay PENDING, what may be wrong.
@@ -42,6 +48,8 @@ class WatchReport:
 
     expired: int = 0
     dead: int = 0
+    unclaimed: int = 0
+    faulty: int = 0
     settled: int = 0
     untold: tuple[RowKey, ...] = ()
     troubles: tuple[Trouble, ...] = field(default=(), compare=False)
@@ -67,11 +75,10 @@ def watch(
     Raises:
         Transient: rows could not be read.
     """
-    kinds = {DispatchKind.WATCH, DispatchKind.LETTER}
     taken = [
         each
         for each in dispatches
-        if each.kind in kinds and each.is_open and each.due <= now
+        if each.kind in _KINDS and each.is_open and each.due <= now
     ]
     if not taken:
         return WatchReport()
@@ -89,6 +96,8 @@ def watch(
     report = WatchReport(
         expired=sum(each.ended is not None for each in found),
         dead=sum(each.ended is State.DEAD for each in found),
+        unclaimed=sum(each.seen.is_dead for each in found),
+        faulty=sum(each.seen.is_faulty for each in found),
         settled=_settle(place, done, now),
         untold=tuple(
             keys[each.dispatch.key]
@@ -116,6 +125,7 @@ class _Look:
         is_done: whether the dispatch row has nothing left to do.
         ended: the state that its attempt was ended with, if it was.
         is_untold: whether its dead letter is still to be sent.
+        seen: what became of it, if it was looked at for being unclaimed.
         reason: what may be wrong, while the dispatch row stays PENDING.
     """
 
@@ -123,6 +133,7 @@ class _Look:
     is_done: bool = False
     ended: State | None = None
     is_untold: bool = False
+    seen: Seen = _UNSEEN
     reason: ParkReason | None = None
 
 
@@ -138,6 +149,8 @@ def _look(
         if row.state is not State.DEAD or row.told_at is not None:
             return _Look(dispatch, is_done=True)
         return _Look(dispatch, is_untold=True, reason=ParkReason.UNSENT)
+    if dispatch.kind is DispatchKind.UNCLAIMED:
+        return _Look(dispatch) if is_over() else _see_to(place, dispatch, row, now)
     number = dispatch.number or 0
     if row.state is State.RUNNING and row.attempt == number:
         return _Look(dispatch) if is_over() else _end(place, dispatch, row, now)
@@ -188,6 +201,21 @@ def _end(place: Workplace, dispatch: Dispatch, row: Occurrence, now: datetime) -
     if ended.row.state is State.RETRY_WAIT:
         let_go(place, ended.row, now)
     return _Look(dispatch, is_done=True, ended=ended.row.state)
+
+
+def _see_to(
+    place: Workplace, dispatch: Dispatch, row: Occurrence, now: datetime
+) -> _Look:
+    """End an occurrence that is unclaimed; else see that it is looked at again."""
+    try:
+        seen = see_to(place, row, Versions.of(place, [row]), now)
+        following = [] if seen.check is None else [seen.check]
+        answers = place.timeline.post(following) if following else []
+    except Transient:
+        return _Look(dispatch, reason=ParkReason.UNCLEAR)
+    if Write.UNKNOWN in answers:
+        return _Look(dispatch, reason=ParkReason.UNCLEAR)
+    return _Look(dispatch, is_done=True, seen=seen)
 
 
 def _watch_on(

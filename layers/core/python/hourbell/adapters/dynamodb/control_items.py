@@ -235,4 +235,5 @@ def decode_lease(item: Mapping[str, Any]) -> Lease:
         watermarks=values.get("watermarks", {}),
         passed_at=values.get("passed_at"),
         looked_at=values.get("looked_at"),
+        looked_until=values.get("looked_until"),
     )

@@ -66,6 +66,7 @@ class DynamoShardGroups:
         watermarks: Mapping[int, datetime],
         passed_at: datetime | None = None,
         looked_at: datetime | None = None,
+        looked_until: datetime | None = None,
     ) -> Write:
         """Store watermarks over the lease's own ones, and give the lease back.
 
@@ -79,10 +80,12 @@ class DynamoShardGroups:
             GroupItem.lease_until.remove(),
             GroupItem.watermarks.set({**lease.watermarks, **watermarks}),
         ]
-        if passed_at is not None:
-            changes.append(GroupItem.passed_at.set(passed_at))
-        if looked_at is not None:
-            changes.append(GroupItem.looked_at.set(looked_at))
+        told = (
+            (GroupItem.passed_at, passed_at),
+            (GroupItem.looked_at, looked_at),
+            (GroupItem.looked_until, looked_until),
+        )
+        changes += [name.set(value) for name, value in told if value is not None]
         item = self._update(lease.group, unchanged, changes)
         return Write.LOST if item is None else Write.APPLIED
 

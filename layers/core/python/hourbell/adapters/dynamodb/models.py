@@ -277,6 +277,7 @@ class GroupItem(_Control):
     watermarks = WatermarksAttribute(null=True)
     passed_at = InstantAttribute(null=True)
     looked_at = InstantAttribute(null=True)
+    looked_until = InstantAttribute(null=True)
 
 
 class EpochsItem(_Control):

@@ -20,6 +20,7 @@ _POINTING = frozenset(
         DispatchKind.FOLLOW,
         DispatchKind.WATCH,
         DispatchKind.LETTER,
+        DispatchKind.UNCLAIMED,
     }
 )
 

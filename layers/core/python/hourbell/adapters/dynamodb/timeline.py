@@ -6,6 +6,7 @@ from typing import Any
 
 from hourbell.adapters.dynamodb.client import Database
 from hourbell.adapters.dynamodb.layout import TIMELINE
+from hourbell.adapters.dynamodb.models import DispatchItem, OccurrenceItem
 from hourbell.adapters.dynamodb.moves import update_of
 from hourbell.adapters.dynamodb.packed import PackedWriter, RowWriter
 from hourbell.adapters.dynamodb.reading import batch_get
@@ -85,6 +86,36 @@ class DynamoTimeline:
             "ConsistentRead": consistent,
             "Limit": limit,
         }
+        return self._query(arguments, after)
+
+    def unfinished(
+        self, bucket: str, shard: int, *, after: RowKey | None = None
+    ) -> Page:
+        """Return what has no expiry, and all dispatch rows, in key order.
+
+        What is over is left out by the service, which reads it all the same: 1 MB.
+        """
+        end = OccurrenceItem.expires_at
+        arguments: dict[str, Any] = {
+            "TableName": self._table,
+            "KeyConditionExpression": "#partition = :partition",
+            # A packed write stores NULL where there is no expiry.
+            "FilterExpression": (
+                "NOT attribute_type(#end, :end) OR attribute_exists(#kind)"
+            ),
+            "ExpressionAttributeNames": {
+                "#partition": TIMELINE.partition,
+                "#end": end.attr_name,
+                "#kind": DispatchItem.kind.attr_name,
+            },
+            "ExpressionAttributeValues": {
+                ":partition": {"S": partition_of(bucket, shard)},
+                ":end": {"S": end.attr_type},
+            },
+        }
+        return self._query(arguments, after)
+
+    def _query(self, arguments: dict[str, Any], after: RowKey | None) -> Page:
         if after is not None:
             arguments["ExclusiveStartKey"] = row_item_key(after)
         with translation():

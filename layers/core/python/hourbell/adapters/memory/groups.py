@@ -45,6 +45,7 @@ class MemoryShardGroups:
         watermarks: Mapping[int, datetime],
         passed_at: datetime | None = None,
         looked_at: datetime | None = None,
+        looked_until: datetime | None = None,
     ) -> Write:
         """Store watermarks over the lease's own ones, and let the lease expire.
 
@@ -61,6 +62,7 @@ class MemoryShardGroups:
             watermarks=merged,
             passed_at=passed_at or record.passed_at,
             looked_at=looked_at or record.looked_at,
+            looked_until=looked_until or record.looked_until,
         )
         return Write.APPLIED
 

@@ -58,6 +58,14 @@ class MemoryTimeline:
             tuple(dispatches[sort] for sort in taken if sort in dispatches),
         )
 
+    def unfinished(
+        self, bucket: str, shard: int, *, after: RowKey | None = None
+    ) -> Page:
+        """Return what has no expiry, and all dispatch rows, in key order."""
+        page = self.page(bucket, shard, after=after)
+        rows = tuple(row for row in page.rows if row.expires_at is None)
+        return replace(page, rows=rows)
+
     def read(self, keys: Iterable[RowKey]) -> dict[RowKey, Occurrence]:
         """Return those of the occurrences that exist."""
         found = {key: self._store.row(key) for key in keys}
