@@ -13,7 +13,9 @@ from hourbell.domain.schedule import Timing
 from hourbell.domain.shards import Epoch, Phase, ShardMap
 from hourbell.usecases.ports import Write
 from hourbell.usecases.reshard import (
+    MAX_EPOCHS,
     MIN_LEAD,
+    Mover,
     Plan,
     announce,
     describe,
@@ -101,6 +103,54 @@ def test_what_makes_no_sense_is_refused_by_name(
         world.reshard(shards, groups, since=since)
     assert field in {finding.field for finding in refused.value.findings}
     assert world.store.groups == {}
+
+
+def with_epochs(world: ReshardingWorld, *later: Epoch) -> Mover:
+    """Return a mover of a deployment whose shard count has changed before."""
+    shard_map = ShardMap((Epoch(None, 4, 2), *later))
+    establish(world.book, shard_map, START)
+    return replace(world.mover, initial=shard_map)
+
+
+@pytest.mark.parametrize(
+    ("since", "is_late_enough"),
+    [(MINUTE, True), (timedelta(0), False), (-MINUTE, False)],
+)
+def test_an_epoch_begins_after_the_one_before(
+    world: ReshardingWorld, since: timedelta, *, is_late_enough: bool
+) -> None:
+    last = EARLIEST + 2 * MINUTE
+    mover = with_epochs(world, Epoch(last, 8, 2, Phase.SETTLED))
+    plan = Plan(16, since=last + since)
+    if is_late_enough:
+        epochs = announce(mover, plan, requested_by=OPERATOR)
+        assert epochs.shard_map.last.since == last + MINUTE
+        return
+    with pytest.raises(InvalidInput) as refused:
+        announce(mover, plan, requested_by=OPERATOR)
+    assert {finding.field for finding in refused.value.findings} == {"since"}
+
+
+def test_one_that_says_no_minute_begins_after_the_one_before(
+    world: ReshardingWorld,
+) -> None:
+    last = EARLIEST + 2 * MINUTE
+    mover = with_epochs(world, Epoch(last, 8, 2, Phase.SETTLED))
+    assert (
+        announce(mover, Plan(16), requested_by=OPERATOR).shard_map.last.since
+        == last + MINUTE
+    )
+
+
+def test_there_is_an_end_to_epochs(world: ReshardingWorld) -> None:
+    later = [
+        Epoch(START - number * MINUTE, 4 + number % 2, 2, Phase.SETTLED)
+        for number in reversed(range(MAX_EPOCHS - 1))
+    ]
+    mover = with_epochs(world, *later)
+    with pytest.raises(InvalidInput) as refused:
+        announce(mover, Plan(16), requested_by=OPERATOR)
+    assert [each.code for each in refused.value.findings] == ["too_many_epochs"]
 
 
 def test_one_epoch_at_a_time(world: ReshardingWorld) -> None:
