@@ -1,16 +1,18 @@
 """Every minute: order one scan of every shard group, and see after jobs."""
 
-from datetime import datetime
+from datetime import timedelta
 from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from hourbell import bootstrap
-from hourbell.domain.errors import HourbellError
 from hourbell.usecases.remind import Reminded, remind
 from hourbell.usecases.reshard import establish
 from hourbell.usecases.tick import tick
+
+# What the job that is begun last may take: a tick that is cut off comes once more.
+MARGIN = timedelta(seconds=10)
 
 logger = Logger()
 metrics = Metrics()
@@ -50,16 +52,18 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:  #
     groups = tick(ports.work_queue, shard_map, now)
     metrics.add_metric("GroupsOrdered", MetricUnit.Count, groups)
     logger.info("ordered", groups=groups)
-    _remind(ports, now)
+    _remind(ports, context)
     return {"groups": groups}
 
 
-def _remind(ports: bootstrap.TickPorts, now: datetime) -> None:
+def _remind(ports: bootstrap.TickPorts, context: LambdaContext) -> None:
     """Tell workers again of jobs that nobody may be working at."""
+    remaining = timedelta(milliseconds=context.get_remaining_time_in_millis())
+    deadline = ports.clock.now() + remaining - MARGIN
     report = Reminded()
     try:
-        report = remind(ports.office, now)
-    except HourbellError as fault:
+        report = remind(ports.office, ports.clock, deadline=deadline)
+    except Exception as fault:  # noqa: BLE001 - whatever it is, orders are not repeated
         report.faults.append(fault)
     for each in report.faults:
         logger.error("jobs were not seen after", exc_info=each)

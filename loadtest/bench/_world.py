@@ -226,7 +226,7 @@ class World:
             self._clock.advance(MINUTE)
             with self._measured(done.phases["tick"]):
                 tick(self._work_queue, self._shard_map, self._clock.now())
-                remind(self._office, self._clock.now())
+                remind(self._office, self._clock, deadline=self._clock.now() + MINUTE)
             with self._measured(done.phases["pass"]):
                 self._scan()
             with self._measured(done.phases["relay"]):

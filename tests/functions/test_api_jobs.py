@@ -170,8 +170,10 @@ class TestBatch:
             patch.setattr(api.world.job_queue, "put", fail)
             accepted = batch(api, "create", schedules=[bell("a")], headers=key)
         assert accepted.status == 202
-        now = api.world.clock.now() + timedelta(minutes=5)
-        assert remind(api.world.office, now).told == [accepted.body["job_id"]]
+        api.world.clock.advance(timedelta(minutes=5))
+        deadline = api.world.clock.now() + timedelta(minutes=1)
+        told = remind(api.world.office, api.world.clock, deadline=deadline).told
+        assert told == [accepted.body["job_id"]]
         again = batch(api, "create", schedules=[bell("a")], headers=key)
         assert [each["outcome"] for each in done(api, again)] == ["CREATED"]
 

@@ -190,6 +190,8 @@ class TestConditions:
         answer = put(api, "bell", fields, headers=old)
         assert (answer.status, answer.code) == (412, "precondition_failed")
         assert answer.body["revision"] == 1
+        # Who is told no more than the revision would take it for the one that was sent.
+        assert "another schedule's" in answer.body["detail"]
         own = {"If-Match": second.headers["ETag"]}
         assert put(api, "bell", fields, headers=own).status == 200
 

@@ -62,7 +62,20 @@ def test_a_job_whose_message_was_lost_is_put_on_its_queue_again(
     assert measured(capsys.readouterr().out)[()]["JobsReminded"] == [1.0]
 
 
+def test_a_tick_that_has_no_time_left_leaves_jobs_to_the_next(world: World) -> None:
+    world.store.principals["1:user/ann"] = "acme"
+    job = begin_create(world)
+    world.job_queue.take()
+    world.clock.advance(5 * MINUTE)
+    handler(sample("rule"), Context(remaining_ms=10_000))
+    assert world.job_queue.take() == []
+    handler(sample("rule"), Context(remaining_ms=11_000))
+    assert world.job_queue.take() == [job.job_id]
+
+
+@pytest.mark.parametrize("fault", [Transient, OverflowError])
 def test_jobs_that_cannot_be_seen_after_stop_no_tick(
+    fault: type[Exception],
     world: World,
     work_queue: MemoryWorkQueue,
     log: Log,
@@ -70,7 +83,7 @@ def test_jobs_that_cannot_be_seen_after_stop_no_tick(
 ) -> None:
     class Silent:
         def reminders(self, *_: object, **__: object) -> None:
-            raise Transient
+            raise fault
 
     ports = bootstrap.tick_ports()
     silent: Any = Silent()

@@ -13,6 +13,7 @@ from hourbell.domain.occurrence import Lane, Occurrence, State
 from hourbell.domain.policies import WATERMARK_LAG
 from hourbell.usecases.scan import LEASE_DURATION
 
+from functions.tick.handler import MARGIN
 from tests.infrastructure.templates import Assembly, Resource
 
 pytestmark = pytest.mark.xdist_group("infrastructure")
@@ -151,6 +152,11 @@ def test_the_tick_comes_every_minute_and_not_late(assembly: Assembly) -> None:
     assert target["DeadLetterConfig"] == {"Arn": dlq}
     assert invoke["MaximumEventAgeInSeconds"] == 60
     assert invoke["DestinationConfig"] == {"OnFailure": {"Destination": dlq}}
+
+
+def test_a_tick_has_time_for_jobs_besides_its_orders(assembly: Assembly) -> None:
+    timeout = assembly.function("tick").properties["Timeout"]
+    assert timeout - MARGIN.total_seconds() >= 5
 
 
 def test_each_shard_group_has_a_materializer_and_no_more(assembly: Assembly) -> None:

@@ -15,6 +15,7 @@ from tests.simulation.specs import request_of
 
 OPERATIONS = ("create", "pause", "resume", "cancel", "pause", "resume")
 SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
 RECEIVES = 4
 INVARIANT = "a job does each item once"
 
@@ -117,9 +118,8 @@ class JobCalls:
             return
 
         def see(process: Any, attempt: str) -> None:
-            report = remind(
-                Office(process.jobs, process.job_queue), process.clock.now()
-            )
+            office = Office(process.jobs, process.job_queue)
+            report = remind(office, process.clock, deadline=world.now + MINUTE)
             told = [self._job(each).number for each in report.told]
             world.note(f"[{attempt}] told of jobs {told}, {len(report.faults)} faults")
 

@@ -5,8 +5,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from hourbell.domain.errors import Transient, Unreadable
+from hourbell.adapters.memory.clocks import SteppedClock
+from hourbell.domain.errors import HourbellError, Permanent, Transient, Unreadable
 from hourbell.domain.job import Job, JobState, Operation, Progress
+from hourbell.usecases import remind as module
 from hourbell.usecases.jobs import (
     NewJob,
     Office,
@@ -15,7 +17,7 @@ from hourbell.usecases.jobs import (
     start_job,
 )
 from hourbell.usecases.ports import Write
-from hourbell.usecases.remind import MOST, Reminded, remind
+from hourbell.usecases.remind import Reminded, remind
 
 from tests.unit.usecases.faults import Crash
 from tests.unit.usecases.hooks import Moment
@@ -47,14 +49,17 @@ def crash() -> None:
 class Deaf:
     """A queue that takes nothing."""
 
+    def __init__(self, fault: type[HourbellError] = Transient) -> None:
+        self._fault = fault
+
     def put(self, job_id: str) -> None:
-        raise Transient
+        raise self._fault
 
 
 def tick_at(world: World, now: datetime, office: Office | None = None) -> Reminded:
     """Let a tick see after jobs at an instant."""
     world.clock.set(now)
-    return remind(office or world.office, now)
+    return remind(office or world.office, world.clock, deadline=now + MINUTE)
 
 
 def work(world: World) -> None:
@@ -76,11 +81,16 @@ def told_minutes(world: World, until: timedelta) -> list[float]:
     ]
 
 
-def test_a_queue_that_takes_nothing_is_no_matter_of_the_caller() -> None:
+@pytest.mark.parametrize("fault", [Transient, Permanent])
+def test_a_queue_that_takes_nothing_is_no_matter_of_the_caller(
+    fault: type[HourbellError],
+) -> None:
     world = ann_world()
-    deaf = Office(world.jobs, Deaf())
+    deaf = Office(world.jobs, Deaf(fault))
     accepted = start_job(deaf, caller(world), REQUEST, START)
     assert accepted.job.state is JobState.PENDING
+    again = resume_job(deaf, "acme", accepted.job.job_id, START)
+    assert again.state is JobState.PENDING
     assert tick_at(world, START + 5 * MINUTE).told == [accepted.job.job_id]
     work(world)
     assert outcomes(world, accepted.job) == ["CREATED"] * 3
@@ -291,10 +301,82 @@ def test_of_two_ticks_one_moves_the_reminder() -> None:
     assert len(world.store.reminders) == 1
 
 
-def test_a_tick_takes_the_oldest_and_leaves_the_rest_to_the_next() -> None:
-    world = ann_world()
-    for n in range(MOST + 1):
+def many(world: World, count: int) -> list[str]:
+    """Make so many jobs, a millisecond apart, and lose their messages."""
+    made = []
+    for n in range(count):
         request = NewJob(Operation.CREATE, f"key-{n}", "hash", (new(f"bell-{n}"),))
-        start_job(world.office, caller(world), request, START + n * SECOND)
-    assert len(tick_at(world, START + 6 * MINUTE).told) == MOST
-    assert len(tick_at(world, START + 7 * MINUTE).told) == 1
+        now = START + n * SECOND / 1_000
+        made.append(start_job(world.office, caller(world), request, now).job.job_id)
+    world.job_queue.take()
+    return made
+
+
+def test_one_tick_sees_after_the_jobs_of_a_burst() -> None:
+    world = ann_world()
+    made = many(world, 120)
+    assert tick_at(world, START + 6 * MINUTE).told == made
+
+
+def test_a_tick_takes_the_oldest_and_leaves_the_rest_to_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MOST", 3)
+    world = ann_world()
+    made = many(world, 4)
+    assert tick_at(world, START + 6 * MINUTE).told == made[:3]
+    assert tick_at(world, START + 7 * MINUTE).told == made[3:]
+
+
+def test_what_there_is_no_time_for_is_left_to_the_next_tick() -> None:
+    world = ann_world()
+    made = many(world, 4)
+    now = START + 6 * MINUTE
+    # Read when it begins, and before each job: at 0, 1 and 2 seconds, then at 3.
+    clock = SteppedClock(now, SECOND)
+    report = remind(world.office, clock, deadline=now + 3 * SECOND)
+    assert report.told == made[:2]
+    assert remind(world.office, clock, deadline=now + 3 * SECOND) == Reminded()
+    assert tick_at(world, now).told == made[2:]
+
+
+def test_a_job_that_is_resumed_time_and_again_is_told_of_once() -> None:
+    world = ann_world()
+    job = begin_create(world)
+    for n in range(9):
+        resume_job(world.office, "acme", job.job_id, START + n * SECOND)
+    world.job_queue.take()
+    assert len(world.store.reminders) == 10
+    assert tick_at(world, START + 6 * MINUTE).told == [job.job_id]
+    (left,) = world.store.reminders.values()
+    assert (left.step, left.due_at) == (9, START + 11 * MINUTE)
+
+
+@pytest.mark.parametrize("stuck", [False, True])
+def test_a_job_at_which_our_own_code_breaks_keeps_no_other_waiting(
+    *, stuck: bool
+) -> None:
+    world = ann_world()
+    first, second = many(world, 2)
+
+    class Odd:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(world.jobs, name)
+
+        def find(self, job_id: str) -> Job | None:
+            if job_id == first:
+                raise OverflowError
+            return world.jobs.find(job_id)
+
+        def replace_reminder(self, *arguments: Any) -> Write:
+            if stuck and arguments[0].job_id == first:
+                raise OverflowError
+            return world.jobs.replace_reminder(*arguments)
+
+    report = tick_at(world, START + 6 * MINUTE, Office(Odd(), world.job_queue))
+    assert report.told == [second]
+    assert [type(each) for each in report.faults] == [OverflowError] * (1 + stuck)
+    # It is put off for five minutes, as one that cannot be read.
+    assert tick_at(world, START + 7 * MINUTE).told == ([first] if stuck else [])
+    told = [second] if stuck else [first, second]
+    assert sorted(tick_at(world, START + 11 * MINUTE).told) == sorted(told)

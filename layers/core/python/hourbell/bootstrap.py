@@ -137,6 +137,7 @@ def api_ports() -> ApiPorts:
         SettingsError: the environment lacks something.
     """
     from hourbell.adapters import sqs
+    from hourbell.adapters.backoff import Backoff
     from hourbell.adapters.dynamodb.groups import DynamoShardGroups
     from hourbell.adapters.dynamodb.jobs import DynamoJobs
     from hourbell.adapters.dynamodb.parking import DynamoParking
@@ -158,7 +159,7 @@ def api_ports() -> ApiPorts:
         )
     )
     database, ids = _database(settings, request_allowance()), SecretIds()
-    clock = _clock()
+    clock, within = _clock(), Backoff(allowance=request_allowance())
     plane, groups = _plane(settings, database, clock), DynamoShardGroups(database)
     return ApiPorts(
         directory=plane.directory,
@@ -170,7 +171,7 @@ def api_ports() -> ApiPorts:
         switchboard=Switchboard(
             plane.directory, sqs.SqsQueueProbe(sqs.SqsRegions()), ids, offer
         ),
-        office=Office(DynamoJobs(database), sqs.SqsJobQueue(None, jobs_url)),
+        office=Office(DynamoJobs(database), sqs.SqsJobQueue(None, jobs_url, within)),
         mover=_mover(settings, database, clock, jobs_url),
         yard=Yard(DynamoParking(database), plane),
         workplace=_workplace(database, plane, clock),

@@ -28,7 +28,7 @@ from hourbell.adapters.sdk_errors import (
     is_transient,
     translated,
 )
-from hourbell.domain.errors import InvalidInput, Transient
+from hourbell.domain.errors import HourbellError, InvalidInput, Transient
 from hourbell.domain.occurrence import RowKey
 from hourbell.domain.packing import MAX_ENTRIES
 from hourbell.domain.policies import MAX_DELAY_SECONDS
@@ -307,10 +307,17 @@ class SqsJobQueue:
         self._backoff = backoff or Backoff()
 
     def put(self, job_id: str) -> None:
-        """Enqueue a job."""
+        """Enqueue a job.
+
+        A failure is logged here: callers may have no use for it.
+        """
         self._client = self._client or connect()
         sender = _BodySender(self._client, self._url, self._backoff)
-        sender.send([encode_job(job_id)])
+        try:
+            sender.send([encode_job(job_id)])
+        except HourbellError:
+            log.exception("a job was not put on its queue", extra={"job_id": job_id})
+            raise
 
 
 class SqsMoveQueue:

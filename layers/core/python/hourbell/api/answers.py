@@ -88,8 +88,9 @@ class ScheduleAnswer(Answer):
     """A schedule.
 
     `schedule_id` is null only in a dry run, when it is not known yet. `version` grows
-    with timing, policy, handler and payload; `revision` with every change, and is the
-    ETag. `tzdb` is the release of the zone database by which the version was created.
+    with timing, policy, handler and payload; `revision` with every change, and the ETag
+    begins with it. `tzdb` is the release of the zone database by which the version was
+    created.
     """
 
     schedule_id: str | None

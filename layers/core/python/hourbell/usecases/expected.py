@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from hourbell.usecases.revisions import stale
+from hourbell.usecases.revisions import another, stale
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,15 @@ class Expected:
             schedule_id: of the schedule that has it; None of what is no schedule.
 
         Raises:
-            PreconditionFailed: the current revision is none of those.
+            PreconditionFailed: the current revision is none of those, or another
+                schedule's.
         """
         if self.revisions is None:
             return None
         if current in self.revisions or (current, schedule_id) in self.tagged:
             return current
+        if any(current == revision for revision, _ in self.tagged):
+            raise another(current)
         raise stale(current)
 
 

@@ -10,6 +10,7 @@ from typing import Final
 from hourbell.domain.errors import (
     Conflict,
     Forbidden,
+    HourbellError,
     NotFound,
     Transient,
 )
@@ -138,7 +139,8 @@ def start_job(
 def _hand_over(office: Office, job: Job) -> None:
     """Tell a worker of a job whose reminder is stored."""
     # Whoever hears of a failure makes the job again, without a key as another one.
-    with suppress(Transient):
+    # Whether it passes by itself or is to be mended, the reminder outlasts it.
+    with suppress(HourbellError):
         office.queue.put(job.job_id)
 
 

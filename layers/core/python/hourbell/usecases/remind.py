@@ -7,9 +7,10 @@ from typing import Final
 from hourbell.domain.errors import HourbellError, Unreadable
 from hourbell.domain.reminder import Reminder, silent_from
 from hourbell.usecases.jobs import Office
+from hourbell.usecases.ports import Clock
 
-MOST: Final = 25
-"""Reminders that one call takes: one call a minute is enough for all others."""
+MOST: Final = 500
+"""Reminders that one call reads: many jobs at once are seen after in few of them."""
 
 
 @dataclass(slots=True)
@@ -18,31 +19,57 @@ class Reminded:
 
     Attributes:
         told: the jobs that were put on their queue.
-        faults: what kept it from seeing after a job; the next call does.
+        faults: what kept it from seeing after a job; a later call does.
     """
 
     told: list[str] = field(default_factory=list)
-    faults: list[HourbellError] = field(default_factory=list)
+    faults: list[Exception] = field(default_factory=list)
 
 
-def remind(office: Office, now: datetime) -> Reminded:
+def remind(office: Office, clock: Clock, *, deadline: datetime) -> Reminded:
     """See after the jobs whose reminders are due.
 
     The reminder of a job is stored with it, and moves on only after its message is in
     the queue; so whatever ends the caller of `start_job`, this, or a worker, the job is
     done. A message too many does no harm, since of two workers one loses.
 
+    Args:
+        office: the ports.
+        clock: the wall clock.
+        deadline: no further job is seen after from then on; the next call does.
+
     Raises:
         Transient: the reminders could not be read.
     """
-    report = Reminded()
-    for reminder in office.jobs.reminders(now, limit=MOST):
+    report, now = Reminded(), clock.now()
+    if now >= deadline:
+        return report
+    due = office.jobs.reminders(now, limit=MOST)
+    latest = {each.job_id: each.step for each in sorted(due, key=lambda it: it.step)}
+    for reminder in due:
+        if clock.now() >= deadline:
+            break
         try:
-            _see_after(office, report, reminder, now)
-        except HourbellError as fault:
-            # One job's trouble must not keep others waiting.
+            if reminder.step == latest[reminder.job_id]:
+                _see_after(office, report, reminder, now)
+            else:
+                # Of a job that is resumed time and again, one is enough.
+                office.jobs.replace_reminder(reminder, None)
+        except Exception as fault:  # noqa: BLE001 - one job's trouble must not keep others waiting
             report.faults.append(fault)
+            if not isinstance(fault, HourbellError):
+                _put_off(office, report, reminder, now)
     return report
+
+
+def _put_off(
+    office: Office, report: Reminded, reminder: Reminder, now: datetime
+) -> None:
+    """Let a job wait at which our own code broke: in a minute it would break again."""
+    try:
+        office.jobs.replace_reminder(reminder, reminder.in_vain(now))
+    except Exception as fault:  # noqa: BLE001 - as in `remind`
+        report.faults.append(fault)
 
 
 def _see_after(
