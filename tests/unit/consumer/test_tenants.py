@@ -212,7 +212,9 @@ def test_the_api_says_whose_an_occurrence_is_and_not_the_message() -> None:
 
 
 @pytest.mark.parametrize("name", ["x", "North", "a/../../admin", "north\n", "n" * 64])
-def test_what_is_no_tenants_name_picks_no_credentials(name: str) -> None:
+def test_what_is_no_tenants_name_picks_no_credentials(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     rig = Rig(tenants=THREE)
     rig.enqueue_of(name, 1)
     (row,) = rig.enqueue_of("north", 2)
@@ -222,6 +224,9 @@ def test_what_is_no_tenants_name_picks_no_credentials(name: str) -> None:
     assert row.state == "SUCCEEDED"
     assert dict(rig.tenants.made) == {"north": 1}
     assert rig.queue.hidden == [(["m1-0"], 900)]
+    # Nothing else tells of it: it is not among those that are held off.
+    (line,) = [each.getMessage() for each in caplog.records if each.levelno >= 40]
+    assert line == f"{name!r} is no tenant's name: its messages are left"
 
 
 def test_in_a_lambda_only_who_cannot_be_signed_for_comes_again() -> None:
@@ -318,7 +323,8 @@ def test_an_end_is_said_when_it_can_be_signed_again_while_the_lease_lives(
 ) -> None:
     clock = RunningClock()
     plane = WorkerPlane(clock.now)
-    transports = TenantTransports(lambda _: Fickle(plane, times), clock)
+    fickle = Fickle(plane, times)
+    transports = TenantTransports(lambda _: fickle, clock)
     api = WorkerApi(transports, clock, worker="rig:1", lease_seconds=60)
     work = work_of(1)
     row = plane.add(work.message.occurrence_id)

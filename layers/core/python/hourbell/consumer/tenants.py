@@ -41,8 +41,8 @@ class TenantTransports:
         """Remember how a tenant's is made.
 
         Args:
-            make: returns a tenant's, when it is needed first; may raise anything, and
-                is asked again later then.
+            make: returns a tenant's, when it is needed first; may raise anything. It is
+                asked again later then, and where what it returned cannot sign.
             clock: tells how long a tenant is left alone.
             most: how many are kept. One that was dropped is made again.
         """
@@ -63,6 +63,7 @@ class TenantTransports:
         """
         if TENANT.fullmatch(tenant) is None:
             # What a role's ARN is made of must not hold anything else.
+            LOGGER.error("%r is no tenant's name: its messages are left", tenant)
             raise HeldOff(tenant, HOLD_OFF.cap_seconds, "that is no tenant's name")
         with self._lock:
             caller = self._callers.get(tenant)
@@ -121,6 +122,9 @@ class _Caller:
         try:
             reply = self._made().post(path, body)
         except NoCredentials as error:
+            # Who was to sign may be somebody else by the next try.
+            with self._making:
+                self._transport = None
             seconds = self._hold_off(f"cannot be signed for: {error}")
             raise HeldOff(self._tenant, seconds, str(error)) from error
         if reply.status in _REFUSED:
@@ -131,7 +135,7 @@ class _Caller:
         return reply
 
     def _made(self) -> Transport:
-        """Return the transport, made at the first call that succeeds in it."""
+        """Return the transport, made anew after each call that it could not sign."""
         with self._making:
             if self._transport is None:
                 try:
