@@ -303,6 +303,34 @@ def test_credentials_are_kept_for_those_that_were_used_last() -> None:
     assert dict(tenants.made) == {"north": 1, "south": 2, "west": 1}
 
 
+def test_who_is_left_alone_is_so_however_many_others_there_are() -> None:
+    clock = StandingClock()
+    tenants = Tenants(clock.now, *THREE, "east")
+    tenants.denied["south"] = DENIED
+    transports = TenantTransports(tenants.transport, clock, most=2)
+    body = b'{"items": []}'
+
+    def fail() -> float:
+        with pytest.raises(HeldOff):
+            transports.of("south").post("/v1/occurrences/complete", body)
+        return transports.held_off("south")
+
+    waits = [fail()]
+    for name in ("north", "west", "east", "east"):
+        transports.of(name).post("/v1/occurrences/complete", body)
+    clock.time += 60
+    waits.append(fail())
+    assert waits == pytest.approx([5 * 7 / 8, 10 * 7 / 8])
+    assert dict(tenants.made) == {"south": 2, "north": 1, "west": 1, "east": 1}
+    # Nobody has asked for it for long: its place is another's.
+    clock.time += 2_000
+    for name in ("north", "west"):
+        transports.of(name).post("/v1/occurrences/complete", body)
+    assert transports.held_off("south") == 0
+    transports.of("north").post("/v1/occurrences/complete", body)
+    assert tenants.made["north"] == 2
+
+
 class Fickle:
     """A transport whose credentials cannot be had a few times."""
 

@@ -111,8 +111,6 @@ class Leases:
         # First, since it must not wait for heartbeats that nobody answers.
         self._hide([each for each in due if not each.is_tracked], now)
         tracked = [each for each in due if each.is_tracked]
-        for work in tracked:
-            work.beating = True
         # Side by side, and left to themselves where they take long: one call that hangs
         # must not cost the others their leases, with this beat or the next ones.
         side_by_side(
@@ -142,6 +140,8 @@ class Leases:
             LOGGER.warning("%s: its lease ran out", work.message.occurrence_id)
 
     def _extend(self, works: Sequence[Work], now: float) -> None:
+        for work in works:
+            work.beating = True
         try:
             answers = self._api.heartbeat([work.held for work in works])
         except (NoAnswer, ApiRefused) as error:
