@@ -89,7 +89,7 @@ class Api {
       throw new NoAnswer(`${route}: ${text.slice(0, 200)} is no answer`);
     }
     const isTransient = status >= 500 || [408, 425, 429].includes(status);
-    const message = `${route}: HTTP ${status} ${text}`;
+    const message = `${route}: HTTP ${status} ${text.slice(0, 200)}`;
     throw isTransient ? new NoAnswer(message) : new Refused(message, status);
   }
 }

@@ -78,7 +78,7 @@ module Hourbell
       status = response.code.to_i
       return parsed(path, response.body) if status == 200
 
-      message = "#{path}: HTTP #{status} #{response.body}"
+      message = "#{path}: HTTP #{status} #{response.body.to_s[0, 200]}"
       raise NoAnswer, message if status >= 500 || AGAIN.include?(status)
 
       raise Refused.new(message, status)
@@ -213,8 +213,10 @@ module Hourbell
       loop_thread = Thread.current
       %w[TERM INT].each do |signal|
         trap(signal) do
+          # A second one must not meet what the first one has begun to end.
+          is_first = !@stopping
           @stopping = true
-          loop_thread.raise(Stop) if @waiting
+          loop_thread.raise(Stop) if is_first && @waiting
         end
       end
     end

@@ -241,3 +241,24 @@ def test_what_is_left_at_the_end_learns_that_nobody_keeps_its_lease_any_more() -
     returned.set()
     assert seen.wait(10)
     assert lost == [True]
+
+
+def test_what_is_claimed_after_the_grace_is_not_begun() -> None:
+    rig = Rig(grace_seconds=0)
+    rig.enqueue(1)
+    over = threading.Event()
+
+    def hang(_: str) -> None:
+        rig.consumer.stop()
+        assert over.wait(10)
+
+    rig.plane.after = hang
+    rig.does()
+    assert rig.consumer.run(signals=False) == 0
+    over.set()
+    for thread in threading.enumerate():
+        if thread.name.startswith(("hourbell-receive", "hourbell-token")):
+            thread.join(10)
+    # No heartbeat would follow, and nobody could tell it so.
+    assert rig.done == []
+    assert len(rig.queue.bodies()) == 1

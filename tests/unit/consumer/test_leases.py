@@ -267,3 +267,52 @@ def test_a_heartbeat_that_hangs_keeps_no_other_from_being_heard(
     beat.join(10)
     assert len(names) in {25, 30}
     assert {work.lease_ends for work in works} == {START + 20 + LEASE}
+
+
+def test_a_heartbeat_that_hangs_keeps_no_later_beat_from_the_others(
+    bench: Bench,
+) -> None:
+    bench.leases.patience = 0.0
+    works = [bench.hold(number) for number in range(20)]
+    over = threading.Event()
+    hanging = iter([True])
+
+    def hang(_: str) -> None:
+        if next(hanging, False):
+            assert over.wait(10)
+
+    def heard(seconds: float) -> int:
+        bench.clock.time = START + seconds
+        beat = threading.Thread(target=bench.leases.beat)
+        beat.start()
+        beat.join(10)
+        assert not beat.is_alive()
+        for _turn in range(1_000):
+            ends = [w.lease_ends for w in works if not w.beating]
+            if ends and min(ends) == START + seconds + LEASE:
+                break
+            bench.clock.wait(over, 0)
+        return sum(w.lease_ends == START + seconds + LEASE for w in works)
+
+    bench.plane.after = hang
+    try:
+        # No second heartbeat for what has one under way.
+        assert [heard(20), heard(40), heard(60)] == [10, 10, 10]
+        assert len(bench.plane.called(HEARTBEAT)) == 4
+        # Nobody knows whether it was heard.
+        assert sum(work.lost.is_set() for work in works) == 10
+    finally:
+        over.set()
+
+
+def test_what_is_claimed_long_ago_and_answered_now_is_not_lost_before_its_beat(
+    bench: Bench,
+) -> None:
+    work = bench.hold(1)
+    lost: list[bool] = []
+    bench.plane.after = lambda _: lost.append(work.lost.is_set())
+    # All answers but the last one took so long.
+    bench.at(70)
+    assert lost == [False]
+    assert not work.lost.is_set()
+    assert work.lease_ends == START + 70 + LEASE

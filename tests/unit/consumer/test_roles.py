@@ -8,10 +8,14 @@ from botocore.exceptions import ClientError
 from botocore.httpsession import URLLib3Session
 from botocore.session import Session
 from hourbell.consumer import AssumedRoles, Consumer, Options, http
-from hourbell.consumer.http import Endpoint, NoCredentials, SignedTransport
+from hourbell.consumer.errors import HeldOff
+from hourbell.consumer.http import Endpoint, NoCredentials, SignedTransport, Transport
+from hourbell.consumer.tenants import TenantTransports
 
 from tests.consumers.memory_queue import body_of, occurrence_id
+from tests.consumers.rig import StandingClock
 from tests.consumers.server import serving
+from tests.consumers.worker_plane import WorkerPlane
 
 TEMPLATE = "arn:aws:iam::111122223333:role/hourbell-tenant-{tenant}"
 END = datetime(2099, 1, 1, 12, tzinfo=UTC)
@@ -170,3 +174,43 @@ def test_the_queue_is_the_consumers_own_and_each_call_its_tenants(
         "/v1/occurrences/claim": keys,
         "/v1/occurrences/complete": keys,
     }
+
+
+def test_who_waited_for_a_failure_has_that_one_and_asks_for_no_other() -> None:
+    sts = Sts()
+    sts.error = ClientError({"Error": {"Code": "AccessDenied"}}, "AssumeRole")
+    times = [10.0]
+    role = AssumedRoles(TEMPLATE, client=sts, now=lambda: times[-1])("north")
+    for _ in range(3):
+        with pytest.raises(ClientError, match="AccessDenied"):
+            key_of(role)
+    assert len(sts.calls) == 1
+    sts.error = None
+    times.append(12.0)
+    assert key_of(role) == "north2"
+
+
+def test_credentials_that_cannot_sign_are_none() -> None:
+    class Pair:
+        def get_credentials(self) -> Any:
+            return self
+
+        def get_frozen_credentials(self) -> tuple[str, str]:
+            return ("a-key", "a-secret")
+
+    transport = SignedTransport(Endpoint("http://127.0.0.1:1", "eu-west-1"), Pair())
+    with pytest.raises(NoCredentials):
+        transport.post("/v1/occurrences/claim", b"{}")
+
+
+def test_who_signs_is_asked_for_anew_where_nobody_could_sign() -> None:
+    clock = StandingClock()
+    plane = WorkerPlane(clock.now)
+    own = SignedTransport(Endpoint("http://127.0.0.1:1", "eu-west-1"), Session())
+    none: Any = None
+    makes: list[Transport] = [own.signed_by(none), plane]
+    transports = TenantTransports(lambda _: makes.pop(0), clock)
+    with pytest.raises(HeldOff):
+        transports.of("north").post("/v1/occurrences/complete", b'{"items": []}')
+    clock.time += 5
+    assert transports.of("north").post("/v1/complete", b'{"items": []}').status == 200

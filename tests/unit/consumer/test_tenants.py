@@ -212,7 +212,9 @@ def test_the_api_says_whose_an_occurrence_is_and_not_the_message() -> None:
 
 
 @pytest.mark.parametrize("name", ["x", "North", "a/../../admin", "north\n", "n" * 64])
-def test_what_is_no_tenants_name_picks_no_credentials(name: str) -> None:
+def test_what_is_no_tenants_name_picks_no_credentials(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     rig = Rig(tenants=THREE)
     rig.enqueue_of(name, 1)
     (row,) = rig.enqueue_of("north", 2)
@@ -222,6 +224,9 @@ def test_what_is_no_tenants_name_picks_no_credentials(name: str) -> None:
     assert row.state == "SUCCEEDED"
     assert dict(rig.tenants.made) == {"north": 1}
     assert rig.queue.hidden == [(["m1-0"], 900)]
+    # Nothing else tells of it: it is not among those that are held off.
+    (line,) = [each.getMessage() for each in caplog.records if each.levelno >= 40]
+    assert line == f"{name!r} is no tenant's name: its messages are left"
 
 
 def test_in_a_lambda_only_who_cannot_be_signed_for_comes_again() -> None:
@@ -298,6 +303,34 @@ def test_credentials_are_kept_for_those_that_were_used_last() -> None:
     assert dict(tenants.made) == {"north": 1, "south": 2, "west": 1}
 
 
+def test_who_is_left_alone_is_so_however_many_others_there_are() -> None:
+    clock = StandingClock()
+    tenants = Tenants(clock.now, *THREE, "east")
+    tenants.denied["south"] = DENIED
+    transports = TenantTransports(tenants.transport, clock, most=2)
+    body = b'{"items": []}'
+
+    def fail() -> float:
+        with pytest.raises(HeldOff):
+            transports.of("south").post("/v1/occurrences/complete", body)
+        return transports.held_off("south")
+
+    waits = [fail()]
+    for name in ("north", "west", "east", "east"):
+        transports.of(name).post("/v1/occurrences/complete", body)
+    clock.time += 60
+    waits.append(fail())
+    assert waits == pytest.approx([5 * 7 / 8, 10 * 7 / 8])
+    assert dict(tenants.made) == {"south": 2, "north": 1, "west": 1, "east": 1}
+    # Nobody has asked for it for long: its place is another's.
+    clock.time += 2_000
+    for name in ("north", "west"):
+        transports.of(name).post("/v1/occurrences/complete", body)
+    assert transports.held_off("south") == 0
+    transports.of("north").post("/v1/occurrences/complete", body)
+    assert tenants.made["north"] == 2
+
+
 class Fickle:
     """A transport whose credentials cannot be had a few times."""
 
@@ -318,7 +351,8 @@ def test_an_end_is_said_when_it_can_be_signed_again_while_the_lease_lives(
 ) -> None:
     clock = RunningClock()
     plane = WorkerPlane(clock.now)
-    transports = TenantTransports(lambda _: Fickle(plane, times), clock)
+    fickle = Fickle(plane, times)
+    transports = TenantTransports(lambda _: fickle, clock)
     api = WorkerApi(transports, clock, worker="rig:1", lease_seconds=60)
     work = work_of(1)
     row = plane.add(work.message.occurrence_id)

@@ -4,9 +4,17 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from tests.consumers.memory_queue import body_of, occurrence_id
 from tests.consumers.rig import START, Rig
-from tests.consumers.worker_plane import CLAIM, HEARTBEAT, LOST_ANSWER, NO_CONNECTION
+from tests.consumers.worker_plane import (
+    CLAIM,
+    HEARTBEAT,
+    LOST_ANSWER,
+    NO_CONNECTION,
+    Fault,
+)
 from tests.unit.consumer.test_consumer_lambda import Invocation, failures
 
 TRIES = 4
@@ -164,3 +172,58 @@ def test_an_invocation_asks_for_nothing_of_the_one_before() -> None:
     assert failures(rig.consumer.handle({"Records": [other]}, Invocation(30))) == []
     assert rig.done == [occurrence_id(2)]
     assert (first.state, second.state) == ("RUNNING", "SUCCEEDED")
+
+
+def test_it_is_asked_for_again_though_the_queue_does_not_answer() -> None:
+    rig = Rig(concurrency=2)
+    (row,) = rig.enqueue(1)
+    rig.plane.go_wrong(CLAIM, *[LOST_ANSWER] * TRIES)
+    faults: list[int] = []
+
+    def after(_: str) -> None:
+        if len(rig.plane.called(CLAIM)) == TRIES:
+            rig.queue.faults = 3
+
+    rig.plane.after = after
+
+    def act(*_: Any) -> None:
+        faults.append(rig.queue.faults)
+        rig.consumer.stop()
+
+    rig.does(act)
+    assert rig.consumer.run(signals=False) == 0
+    assert faults == [2]
+    assert len(row.tokens) == 1
+
+
+@pytest.mark.parametrize("lost", [1, TRIES])
+def test_it_is_kept_while_its_tenant_is_left_alone(lost: int) -> None:
+    rig = Rig(tenants=["south"])
+    (row,) = rig.enqueue_of("south", 1)
+    suspended = Fault(status=403, code="tenant_suspended")
+    faults = [*[LOST_ANSWER] * lost, suspended]
+    rig.tenants.planes["south"].go_wrong(CLAIM, *faults)
+    receives: list[int] = []
+
+    def pass_time(count: int) -> None:
+        receives.append(count)
+        rig.clock.time += 5
+        if len(receives) > 30:
+            rig.consumer.stop()
+
+    run_until(rig, 1, pass_time)
+    assert row.state == "SUCCEEDED"
+    assert len(row.tokens) == 1
+
+
+def test_what_one_tenant_never_hears_slows_the_others_down_no_further() -> None:
+    rig = Rig(tenants=["north", "south"], concurrency=2)
+    rig.tenants.planes["south"].go_wrong(CLAIM, *[NO_CONNECTION] * 99)
+    rig.enqueue_of("south", 1)
+    rows = rig.enqueue_of("north", *range(2, 8))
+    rig.does()
+    rig.run()
+    assert {row.state for row in rows} == {"SUCCEEDED"}
+    assert rig.clock.pauses.count(1.0) >= 5
+    # What a third pause in a row would be.
+    assert 3.0 not in rig.clock.pauses

@@ -270,18 +270,22 @@ class WorkerApi:
         body: Mapping[str, Any],
         stopping: threading.Event,
     ) -> list[Any]:
-        for failures in range(1, CLAIM_TRIES):
+        failures = 0
+        while True:
             try:
                 return self._post(route, items, body)
-            except HeldOff:
+            except (HeldOff, ApiRefused) as error:
+                error.is_doubtful = failures > 0
                 raise
             except NoAnswer as error:
+                failures += 1
+                if failures == CLAIM_TRIES:
+                    raise
                 pause = self._backoff.seconds(
                     failures, self._clock.chance(), error.retry_after_seconds
                 )
                 if self._clock.wait(stopping, pause):
                     raise
-        return self._post(route, items, body)
 
     def _post(
         self, route: str, items: Sequence[Held], body: Mapping[str, Any]

@@ -94,6 +94,7 @@ class Consumer:
         self._lock = threading.Lock()
         self._running: list[Work] = []
         self._is_taking = False
+        self._is_over = False
         self._changed = threading.Event()
         self._stopping = threading.Event()
         self._signaled = False
@@ -234,6 +235,7 @@ class Consumer:
             self._until(self._is_idle, self._options.grace_seconds)
             self._endings.abandon()
         with self._lock:
+            self._is_over = True
             left = list(self._running)
         for work in left:
             # Nobody is heard of it any more.
@@ -258,6 +260,7 @@ class Consumer:
         """
         # An exit in a handler of the last invocation is no matter of this one.
         self._stopping.clear()
+        self._is_over = False
         end = float("inf")
         if context is not None:
             left_seconds = context.get_remaining_time_in_millis() / 1_000
@@ -316,7 +319,7 @@ class Consumer:
                 self._fault = error
                 self.stop()
                 return
-            failures = 0 if taken.is_served else failures + 1
+            failures = taken.failures(failures)
             if failures:
                 pause = OUTAGE.seconds(
                     failures, self._clock.chance(), LEAST_OUTAGE_SECONDS
@@ -331,7 +334,12 @@ class Consumer:
         free = self._options.concurrency - self._count() - unheard
         # What may be claimed already has its place, and is not to wait for others.
         wait_seconds = 0 if unheard else self._options.wait_seconds
-        messages = queue.receive(min(free, BATCH), wait_seconds) if free > 0 else []
+        try:
+            messages = queue.receive(min(free, BATCH), wait_seconds) if free > 0 else []
+        except QueueFault:
+            if not unheard:
+                raise
+            messages = []
         with self._lock:
             if self._stopping.is_set() or not (messages or unheard):
                 return Taken()
@@ -351,6 +359,10 @@ class Consumer:
 
     def _start(self, work: Work) -> None:
         with self._lock:
+            if self._is_over:
+                # Its claim was answered after the grace: no beat would follow.
+                self._leases.drop(work)
+                return
             self._running.append(work)
         thread = threading.Thread(
             target=self._work, args=(work,), name=f"hourbell-{work.token}", daemon=True

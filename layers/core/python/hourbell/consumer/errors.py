@@ -42,7 +42,10 @@ class NoAnswer(Exception):
 
     Attributes:
         retry_after_seconds: how long it asked to wait; 0 when it did not say.
+        is_doubtful: whether what was asked for may have been done all the same.
     """
+
+    is_doubtful = True
 
     def __init__(self, message: str, *, retry_after_seconds: float = 0.0) -> None:
         super().__init__(message)
@@ -55,7 +58,10 @@ class HeldOff(NoAnswer):
     Attributes:
         tenant: whose messages wait.
         retry_after_seconds: for how long.
+        is_doubtful: as of NoAnswer, by a try before this one.
     """
+
+    is_doubtful = False
 
     def __init__(self, tenant: str, seconds: float, reason: str) -> None:
         super().__init__(f"tenant {tenant!r}: {reason}", retry_after_seconds=seconds)
@@ -68,7 +74,10 @@ class ApiRefused(Exception):
     Attributes:
         status: of HTTP.
         code: its stable code, such as `forbidden`; empty when it gave none.
+        is_doubtful: as of NoAnswer, by a try before this one.
     """
+
+    is_doubtful = False
 
     def __init__(self, status: int, code: str, detail: str) -> None:
         super().__init__(f"HTTP {status} {code}: {detail}")

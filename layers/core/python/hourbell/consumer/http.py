@@ -156,11 +156,13 @@ class SignedTransport:
         try:
             found = self._session.get_credentials()
             frozen = None if found is None else found.get_frozen_credentials()
+            if frozen is not None:
+                endpoint = self._endpoint
+                SigV4Auth(frozen, endpoint.service, endpoint.region).add_auth(request)
         except Exception as error:
             # Whoever gives them out may not answer for a while; or they have expired
-            # when they come, by this machine's clock: that is a RuntimeError.
+            # when they come, by this machine's clock: that is a RuntimeError; or they
+            # are something that cannot sign.
             raise NoCredentials(str(error)) from error
         if frozen is None:
             raise NoCredentials("There are no AWS credentials to sign with.")
-        endpoint = self._endpoint
-        SigV4Auth(frozen, endpoint.service, endpoint.region).add_auth(request)

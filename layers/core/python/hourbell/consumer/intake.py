@@ -34,11 +34,13 @@ class _Group:
 
     Attributes:
         since: when it was claimed first, if it was.
+        is_doubtful: whether it may be claimed already, though nobody said so.
     """
 
     work: Work
     copies: list[Received]
     since: float | None = None
+    is_doubtful: bool = False
 
     @property
     def held(self) -> Held:
@@ -78,6 +80,16 @@ class Taken:
     def is_fruitless(self) -> bool:
         """Whether there was nothing but what is of tenants that are left alone."""
         return bool(self.held_off) and not (self.run or self.done)
+
+    def failures(self, before: int) -> int:
+        """Return how many takes have failed in a row, with this one.
+
+        Where Hourbell answers some, what it does not answer must not keep the others
+        waiting for longer and longer.
+        """
+        if self.is_served:
+            return 0
+        return 1 if self.run or self.done else before + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +228,10 @@ class Intake:
     ) -> None:
         """Leave what could not be claimed."""
         copies = [each for group in groups for each in group.copies]
+        for group in groups:
+            group.is_doubtful = group.is_doubtful or error.is_doubtful
+        # What it answers to the form of a claim, it would have answered before.
+        doubtful = [] if _is_malformed(error) else groups
         seconds = 0.0
         if isinstance(error, HeldOff):
             seconds = error.retry_after_seconds
@@ -230,9 +246,9 @@ class Intake:
             else:
                 LOGGER.error("claim: %s", error)
                 taken.is_served = False
-                if isinstance(error, NoAnswer):
-                    names = [group.work.message.occurrence_id for group in groups]
-                    taken.unheard.update(zip(names, groups, strict=True))
+            for group in doubtful:
+                if group.is_doubtful:
+                    taken.unheard[group.work.message.occurrence_id] = group
 
     def _obey(self, group: _Group, claim: Claim, asked: _Asked) -> None:
         taken = asked.taken

@@ -48,6 +48,8 @@ class Leases:
         self._works: list[Work] = []
         self.seconds: Final = float(api.lease_seconds)
         self.interval: Final = self.seconds / BEATS_PER_LEASE
+        # How long a beat waits for its heartbeats, before it lets them go on alone.
+        self.patience = self.interval / SOONER
 
     def hold(self, work: Work, since: float) -> None:
         """Keep work from now on.
@@ -105,20 +107,41 @@ class Leases:
         now = self._clock.now()
         with self._lock:
             works = [each for each in self._works if not (each.settling or each.gone)]
-        for work in works:
-            if work.is_tracked and now >= work.lease_ends and not work.lost.is_set():
-                LOGGER.warning("%s: its lease ran out", work.message.occurrence_id)
-                work.lost.set()
-        due = [each for each in works if now >= each.beat_at]
+        due = [each for each in works if now >= each.beat_at and not each.beating]
         # First, since it must not wait for heartbeats that nobody answers.
         self._hide([each for each in due if not each.is_tracked], now)
         tracked = [each for each in due if each.is_tracked]
-        # Side by side: one call that hangs must not cost the others their leases.
-        batches = self._api.batches(tracked)
-        side_by_side(lambda batch: self._extend(batch, now), batches, "hourbell-beat")
+        # Side by side, and left to themselves where they take long: one call that hangs
+        # must not cost the others their leases, with this beat or the next ones.
+        side_by_side(
+            lambda batch: self._extend(batch, now),
+            self._api.batches(tracked),
+            "hourbell-beat",
+            patience=self.patience,
+        )
+        # Not before: what was claimed long ago, and answered now, lives by its beat.
+        self._note_ends(works)
         self._hide([each for each in tracked if not each.gone], now)
 
+    def _note_ends(self, works: Sequence[Work]) -> None:
+        """Note which leases have run out."""
+        with self._lock:
+            now = self._clock.now()
+            over = [
+                each
+                for each in works
+                if each.is_tracked
+                and now >= each.lease_ends
+                and not (each.settling or each.lost.is_set())
+            ]
+            for work in over:
+                work.lost.set()
+        for work in over:
+            LOGGER.warning("%s: its lease ran out", work.message.occurrence_id)
+
     def _extend(self, works: Sequence[Work], now: float) -> None:
+        for work in works:
+            work.beating = True
         try:
             answers = self._api.heartbeat([work.held for work in works])
         except (NoAnswer, ApiRefused) as error:
@@ -130,6 +153,9 @@ class Leases:
         else:
             for work in works:
                 self._note(work, answers[work.message.occurrence_id], now)
+        finally:
+            for work in works:
+                work.beating = False
 
     def _note(self, work: Work, said: Said, now: float) -> None:
         """Keep what a heartbeat sent at `now` answered."""
@@ -138,8 +164,10 @@ class Leases:
             return
         if said.status == HTTPStatus.OK:
             work.beat_at = now + self.interval
-            work.lease_ends = now + self.seconds
-            work.lost.clear()
+            with self._lock:
+                work.lease_ends = now + self.seconds
+                if self._clock.now() < work.lease_ends:
+                    work.lost.clear()
             if said.cancel_requested:
                 work.cancel.set()
         elif said.status in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}:

@@ -1,7 +1,8 @@
 """A role for each tenant, assumed when a message of the tenant comes."""
 
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 from botocore.config import Config
@@ -13,6 +14,12 @@ PLACE: Final = "{tenant}"
 SHORTEST_SECONDS: Final = 1_800
 """Credentials are renewed from a quarter of an hour before their end on."""
 LONGEST_SECONDS: Final = 43_200
+FAILED_SECONDS: Final = 2.0
+"""For how long a role that could not be assumed is not asked for again.
+
+Calls of a tenant wait for one another here: without it each of them would wait for a
+failure of its own. Shorter than a tenant is left alone at least.
+"""
 
 
 class StsClient(Protocol):
@@ -35,6 +42,7 @@ class AssumedRoles:
         session_name: str = "hourbell-consumer",
         duration_seconds: int = 3_600,
         client: StsClient | None = None,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         """Tell which roles there are; none is assumed yet.
 
@@ -48,6 +56,7 @@ class AssumedRoles:
             duration_seconds: 1,800 to 43,200, as far as the roles allow it; who has
                 assumed a role itself, as Lambda functions have, gets 3,600 at most.
             client: of STS; one with the environment's credentials by default.
+            now: seconds since some moment.
 
         Raises:
             ValueError: a value does not hold; the message names it.
@@ -68,12 +77,22 @@ class AssumedRoles:
         self._session_name = session_name
         self._seconds = duration_seconds
         self._client = client or _client()
+        self._now = now
 
     def __call__(self, tenant: str) -> "AssumedRole":
         """Return what has the tenant's credentials; they are got at their first use."""
+        failed: tuple[float, Exception] | None = None
 
         def renew() -> dict[str, Any]:
-            found = self._client.assume_role(**self._wish(tenant))["Credentials"]
+            # One thread at a time: credentials have a lock.
+            nonlocal failed
+            if failed is not None and self._now() < failed[0] + FAILED_SECONDS:
+                raise failed[1]
+            try:
+                found = self._client.assume_role(**self._wish(tenant))["Credentials"]
+            except Exception as error:
+                failed = self._now(), error
+                raise
             return {
                 "access_key": found["AccessKeyId"],
                 "secret_key": found["SecretAccessKey"],

@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from http import HTTPStatus
+from itertools import islice
 from typing import Final
 
 from hourbell.consumer.clock import Backoff, Clock
@@ -41,10 +42,11 @@ class TenantTransports:
         """Remember how a tenant's is made.
 
         Args:
-            make: returns a tenant's, when it is needed first; may raise anything, and
-                is asked again later then.
+            make: returns a tenant's, when it is needed first; may raise anything. It is
+                asked again later then, and where what it returned cannot sign.
             clock: tells how long a tenant is left alone.
-            most: how many are kept. One that was dropped is made again.
+            most: how many are kept. One that was dropped is made again. Who is left
+                alone is kept for longer than others.
         """
         self._make = make
         self._clock = clock
@@ -63,6 +65,7 @@ class TenantTransports:
         """
         if TENANT.fullmatch(tenant) is None:
             # What a role's ARN is made of must not hold anything else.
+            LOGGER.error("%r is no tenant's name: its messages are left", tenant)
             raise HeldOff(tenant, HOLD_OFF.cap_seconds, "that is no tenant's name")
         with self._lock:
             caller = self._callers.get(tenant)
@@ -71,8 +74,17 @@ class TenantTransports:
                 self._callers[tenant] = caller
             self._callers.move_to_end(tenant)
             if len(self._callers) > self._most:
-                self._callers.popitem(last=False)
+                del self._callers[self._least_needed()]
         return caller
+
+    def _least_needed(self) -> str:
+        """Return who was used longest ago, but nobody that fails, if there is another.
+
+        Who is forgotten while it fails would be tried as often as at first.
+        """
+        others = list(islice(self._callers.items(), self._most))
+        sound = (name for name, caller in others if not caller.is_failing())
+        return next(sound, others[0][0])
 
     def held_off(self, tenant: str) -> float:
         """Return for how many seconds a tenant is left alone, 0 if it is not."""
@@ -108,6 +120,12 @@ class _Caller:
         with self._lock:
             return max(self._until - self._clock.now(), 0.0)
 
+    def is_failing(self) -> bool:
+        """Whether it is left alone, or was so not long ago and not heard since."""
+        with self._lock:
+            end = self._until + HOLD_OFF.cap_seconds
+            return self._failures > 0 and self._clock.now() < end
+
     def post(self, path: str, body: bytes) -> Reply:
         """Send one request as the tenant, unless it is left alone now.
 
@@ -121,6 +139,9 @@ class _Caller:
         try:
             reply = self._made().post(path, body)
         except NoCredentials as error:
+            # Who was to sign may be somebody else by the next try.
+            with self._making:
+                self._transport = None
             seconds = self._hold_off(f"cannot be signed for: {error}")
             raise HeldOff(self._tenant, seconds, str(error)) from error
         if reply.status in _REFUSED:
@@ -131,7 +152,7 @@ class _Caller:
         return reply
 
     def _made(self) -> Transport:
-        """Return the transport, made at the first call that succeeds in it."""
+        """Return the transport, made anew after each call that it could not sign."""
         with self._making:
             if self._transport is None:
                 try:

@@ -37,6 +37,7 @@ class Work:
         lease_ends: when the lease ends, by this machine's clock and never later than
             by Hourbell's; for UNTRACKED work, when its message may be seen again.
         beat_at: when that is extended next.
+        beating: whether a heartbeat for it is under way.
         settling: whether the handler has ended, so that heartbeats end, too.
         gone: whether Hourbell said that the lease is another's, or over.
         finished: whether the message has no further use.
@@ -53,6 +54,7 @@ class Work:
     attempt: int | None = None
     lease_ends: float = 0.0
     beat_at: float = 0.0
+    beating: bool = False
     settling: bool = False
     gone: bool = False
     finished: bool = False
