@@ -43,6 +43,11 @@ PARTS = (("tick",), ("materializer",), ("relay",), EVERYTHING)
 SLEEP = 16 * DAY
 
 
+def long_outage(seed: int) -> timedelta | None:
+    """Return the outage of days that a seed has; which ones is not left to chance."""
+    return {2: DAY, 7: DAY, 5: SLEEP}.get(seed % 12)
+
+
 class Calendar:
     """Lets outages and suspensions come and go.
 
@@ -59,8 +64,7 @@ class Calendar:
         self.slept = False
         self._class = CALENDAR[0]
         self.since: tuple[str, datetime] = ("", world.now)
-        # Which seeds have the long ones is not left to chance.
-        self._long = {2: DAY, 7: DAY, 5: SLEEP}.get(world.seed % 12)
+        self._long = long_outage(world.seed)
         if world.rates:
             first = self.rng.uniform(3, 20)
             world.at(world.now + first * MINUTE, "outage")

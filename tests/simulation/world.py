@@ -30,7 +30,7 @@ from hourbell.usecases.ports import GroupWork
 from hourbell.usecases.scan import run_pass
 
 from tests.simulation.actions import Callers
-from tests.simulation.calendar import STARTS, Calendar
+from tests.simulation.calendar import STARTS, Calendar, long_outage
 from tests.simulation.consumers import Consumers
 from tests.simulation.faults import CHANCES, Crash
 from tests.simulation.history import History
@@ -163,9 +163,11 @@ class World:
 
     def _limited(self, tenant: Tenant) -> Tenant:
         """Return a tenant with quotas of work, now and then."""
+        running = self.rng.choice((None, None, 1, 2, 4))
         quotas = replace(
             tenant.quotas,
-            running=self.rng.choice((None, None, 1, 2, 4)),
+            # Of an outage of days, thousands would look for a place each half a minute.
+            running=None if long_outage(self.seed) else running,
             retries_per_minute=self.rng.choice((None, None, 2, 6)),
         )
         return replace(tenant, quotas=quotas)
