@@ -152,11 +152,26 @@ class Afterwards:
             if not self.world.is_tracked(schedule_id):
                 continue
             for name, row in rows.items():
-                if row.state in OVER:
+                if row.state in OVER or self._is_forgotten(row):
                     continue
                 until = kept.get((name, row.sends))
                 if until is None or until + 2 * HOUR <= self.world.now:
                     yield row
+
+    def _is_forgotten(self, row: Any) -> bool:
+        """Whether nothing leads to a row any more.
+
+        What a backfill makes before the beginning of its group has its last look where
+        its release lies; it has none when that expired before.
+        """
+        if not self.world.calendar.slept:
+            return False
+        shards, minute = self.world.sharding.now, _minute(row.key.bucket)
+        return any(
+            minute < record.floor
+            for group, record in self.store.groups.items()
+            if row.key.shard in shards.all_shards_of(group)
+        )
 
     def _untold(self) -> Iterator[Any]:
         for row in self.store.all_rows():

@@ -33,7 +33,7 @@ CHANCES = {
     # Per message, or what a worker has of one.
     "message duplicated": 0.4,
     "message late": 0.35,
-    "message lost for good": 0.14,
+    "message lost for good": 0.18,
     "message never claimed": 0.11,
     "deletion without effect": 0.3,
     "acknowledgement late": 0.1,
