@@ -52,18 +52,6 @@ os.environ.update(ENVIRONMENT)
 # Each folder's tests share something slow to make; they stay in one process. By path
 # and not by pytest-xdist's `xdist_group`, which pytest 9.2 ignores without a word.
 TOGETHER = ("tests/e2e/", "tests/infrastructure/")
-# These make what they need themselves, and wait for most of their time.
-APART = tuple(
-    f"tests/e2e/test_{name}.py"
-    for name in (
-        "bench_idle",
-        "bench_writes",
-        "consumers",
-        "control",
-        "example_handlers",
-        "examples",
-    )
-)
 # Their coverage is not taken: it more than doubles their time, and what they reach, by
 # going through the same at each of its steps, tests of single cases reach as well.
 UNCOVERED = re.compile(
@@ -73,11 +61,10 @@ UNCOVERED = re.compile(
 
 
 class Scheduling(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types
-    """Give tests out one by one, and those of some files and folders all at once."""
+    """Give tests out one by one, and those of some folders all at once."""
 
     def _split_scope(self, nodeid: str) -> str:
-        names = (name for name in (*APART, *TOGETHER) if nodeid.startswith(name))
-        return next(names, nodeid)
+        return next((name for name in TOGETHER if nodeid.startswith(name)), nodeid)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduling:
