@@ -316,9 +316,12 @@ def said(answer: Answer, it: str) -> tuple[int, dict[str, str], str]:
     }
     if answer.status in {200, OWN, ACCEPTED}:
         text = PER_CREATION.sub("", text)
-        location = headers.get("location", "").replace(it, "IT")
-        headers["location"] = PER_CREATION.sub("", location)
         headers.pop("content-length")
+        # Location and ETag name what was created.
+        headers = {
+            name: PER_CREATION.sub("", value.replace(it, "IT"))
+            for name, value in headers.items()
+        }
     return answer.status, headers, text
 
 
